@@ -21,7 +21,7 @@ struct twin {
 
 struct plain {
 	double arm, copy, all; /* seconds: re-arm, copy of what fits the buffer, copy of the region */
-	double fence;          /* one around the region, which what does not fit needs besides */
+	double write_protect;          /* one around the region, which what does not fit needs besides */
 };
 
 static void ignore(void *arg, uintptr_t lo, uintptr_t hi)
@@ -58,7 +58,7 @@ static void twin_fini(struct twin *t)
 	free(t->list);
 }
 
-static double fence(struct twin *t)
+static double write_protect(struct twin *t)
 {
 	double start = vv_clock_s(), took;
 
@@ -81,13 +81,13 @@ static bool overflows(const struct twin *t, size_t buffer)
 }
 
 /* What the tracker does at the call. While few pages are written it collects them by a scan, which protects them again. When
- * nearly all are, writes are not tracked: what does not fit the buffer is fenced, by one mprotect of the whole. */
+ * nearly all are, writes are not tracked: what does not fit the buffer is write-protected, by one mprotect of the whole. */
 static double rearm(struct twin *t)
 {
 	double start = vv_clock_s();
 
 	if (!is_tracked(t))
-		return fence(t);
+		return write_protect(t);
 	bench_check(vv_scan_collect(t->scan, (uintptr_t)t->p, (uintptr_t)t->p + t->n, ignore, NULL), "scan");
 	return vv_clock_s() - start;
 }
@@ -102,7 +102,7 @@ static struct plain twin_measure(struct twin *t, size_t buffer, uint64_t seed)
 	bench_change(t->p, t->n, t->pages, seed);
 	r.arm = rearm(t);
 	if (is_tracked(t) && overflows(t, buffer))
-		r.fence = fence(t);
+		r.write_protect = write_protect(t);
 	start = vv_clock_s();
 	for (size_t i = 0; i < fit; i++)
 		memcpy(t->to + i * BENCH_PAGE, t->p + t->list[i] * (size_t)BENCH_PAGE, BENCH_PAGE);
@@ -114,7 +114,7 @@ static struct plain twin_measure(struct twin *t, size_t buffer, uint64_t seed)
 }
 
 struct times {
-	double ours, arm, copy, all, fence; /* medians */
+	double ours, arm, copy, all, write_protect; /* medians */
 };
 
 static void report(const char *kase, const struct times *m)
@@ -123,14 +123,13 @@ static void report(const char *kase, const struct times *m)
 	bench_baseline("async.block", kase, "rearm", m->arm * 1e3, "ms");
 	bench_baseline("async.block", kase, "copy", m->copy * 1e3, "ms");
 	bench_baseline("async.block", kase, "memcpy_of_region", m->all * 1e3, "ms");
-	if (m->fence == 0)
+	if (m->write_protect == 0)
 		return;
-	bench_baseline("async.block", kase, "fence", m->fence * 1e3, "ms");
-	bench_line("async.block", kase, "time_vs_copy_rearm_and_fence", m->ours / (m->copy + m->arm + m->fence), "x");
+	bench_baseline("async.block", kase, "fence", m->write_protect * 1e3, "ms");
+	bench_line("async.block", kase, "time_vs_copy_rearm_and_fence", m->ours / (m->copy + m->arm + m->write_protect), "x");
 }
 
-/* Where watched pages overflow the buffer, tiles first get the size that suits the sink, and both ways to find and fence them are tried
- * twice, of which the cheaper one is kept (core/plan/cheaper_way.c). With three rounds the trials would be what is measured. */
+/* Where watched pages overflow the buffer, the order of writes is learned first. With three rounds that would be measured. */
 static int warm_up(const struct twin *t, size_t buffer)
 {
 	return is_tracked(t) && overflows(t, buffer) ? SETTLE : WARM_UP;
@@ -154,7 +153,7 @@ static struct times measure(struct bench *b, struct bench_session *s, struct twi
 		arm[i] = plain.arm;
 		copy[i] = plain.copy;
 		all[i] = plain.all;
-		around[i] = plain.fence;
+		around[i] = plain.write_protect;
 	}
 	return (struct times){ bench_median(ours, b->rounds), bench_median(arm, b->rounds), bench_median(copy, b->rounds),
 			       bench_median(all, b->rounds), bench_median(around, b->rounds) };

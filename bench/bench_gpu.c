@@ -167,7 +167,7 @@ static double fused(struct run *r)
 	bench_check(vv_numbers_publish(&s->numbers, s->stream), "publish");
 	begin = vv_clock_s();
 	bench_check(vv_fused_run(g, 0, s->numbers.end / VV_GRAIN_TILE, true, s->stream), "fused pass");
-	bench_check(space()->settle(0, s->stream), "fused pass");
+	bench_check(space()->sync(0, s->stream), "fused pass");
 	return vv_clock_s() - begin;
 }
 

@@ -202,7 +202,7 @@ static struct stages time_stages(struct bench *b, const char *store, const char 
 	struct vv_store_options opt = { 0 };
 	struct vv_lineage lineage = { 0 };
 	struct vv_run_table table = { 0 };
-	struct vv_device_buffers dock = { 0 };
+	struct vv_device_buffers buffers = { 0 };
 	struct vv_extents left = { 0 };
 	struct vv_store *s = NULL;
 	struct stages t;
@@ -214,28 +214,28 @@ static struct stages time_stages(struct bench *b, const char *store, const char 
 	t.alone = vv_clock_s() - t.alone;
 	vv_run_table_fini(&table);
 	t.beside = vv_clock_s();
-	vv_device_buffers_begin(&dock, b->pool, space(), 0, n / 10, n);
+	vv_device_buffers_begin(&buffers, b->pool, space(), 0, n / 10, n);
 	bench_check(vv_run_table_load(&lineage, epoch, 0, &(struct vv_run_table_how){ .pool = b->pool, .runs = VV_RUN_TABLE_BEGUN }, &table), "table");
 	t.bytes = vv_clock_s();
 	t.beside = t.bytes - t.beside;
-	bench_check(vv_device_load_read(&lineage, b->pool, &dock, &(struct vv_want){ &table.region[0].runs, 0, n, p, "p" }, table.region[0].strand, &left), "bytes");
+	bench_check(vv_device_load_read(&lineage, b->pool, &buffers, &(struct vv_want){ &table.region[0].runs, 0, n, p, "p" }, table.region[0].unmerged, &left), "bytes");
 	t.bytes = vv_clock_s() - t.bytes;
 	if (left.n)
 		fprintf(stderr, "bench: the host would have to read %zu stretches\n", left.n);
 	vv_payload_extents_fini(&left);
-	vv_device_buffers_end(&dock);
+	vv_device_buffers_finish_close(&buffers);
 	vv_run_table_fini(&table);
 	vv_store_close(s);
 	return t;
 }
 
-static void time_ways(struct bench *b, const char *store, const char *name, uint64_t epoch, const struct vv_device_buffers_ways *w, uint8_t *p, size_t n, double copy)
+static void time_ways(struct bench *b, const char *store, const char *name, uint64_t epoch, const struct vv_device_buffers_sizes *w, uint8_t *p, size_t n, double copy)
 {
 	double whole[BENCH_ROUNDS_MAX], alone[BENCH_ROUNDS_MAX], beside[BENCH_ROUNDS_MAX], bytes[BENCH_ROUNDS_MAX], ignored;
 	char kase[100];
 
 	snprintf(kase, sizeof(kase), "%s, %u fillers, %u KiB in %u %%, %u spare", name, w->fillers, (unsigned)(w->stripe >> 10), w->room, w->spare);
-	vv_device_buffers_try(w);
+	vv_device_buffers_set_sizes(w);
 	for (int i = 0; i < b->rounds; i++) {
 		struct stages t = time_stages(b, store, name, epoch, p, n);
 
@@ -244,7 +244,7 @@ static void time_ways(struct bench *b, const char *store, const char *name, uint
 		bytes[i] = t.bytes;
 		restart(store, name, p, n, &whole[i], &ignored);
 	}
-	vv_device_buffers_try(NULL);
+	vv_device_buffers_set_sizes(NULL);
 	bench_line("gpu.restart", kase, "table_alone", bench_median(alone, b->rounds) * 1e3, "ms");
 	bench_line("gpu.restart", kase, "table_beside_pinning", bench_median(beside, b->rounds) * 1e3, "ms");
 	bench_line("gpu.restart", kase, "bytes", bench_median(bytes, b->rounds) * 1e3, "ms");
@@ -256,16 +256,16 @@ static void sweep(struct bench *b, struct sweep *s, const char *store, uint8_t *
 {
 	double copy;
 
-	settle_list(&s->fillers, vv_device_buffers_usual.fillers);
-	settle_list(&s->stripes, (unsigned)(vv_device_buffers_usual.stripe >> 10));
-	settle_list(&s->spare, vv_device_buffers_usual.spare);
-	settle_list(&s->rooms, vv_device_buffers_usual.room);
+	settle_list(&s->fillers, vv_device_buffers_default.fillers);
+	settle_list(&s->stripes, (unsigned)(vv_device_buffers_default.stripe >> 10));
+	settle_list(&s->spare, vv_device_buffers_default.spare);
+	settle_list(&s->rooms, vv_device_buffers_default.room);
 	copy_in(p, n, pinned);
 	copy = copy_in(p, n, pinned);
 	bench_baseline("gpu.restart", "sweep", "copy", copy * 1e3, "ms");
 	for (size_t i = 0; i < s->stripes.n * s->rooms.n * s->fillers.n * s->spare.n; i++) {
 		size_t k = i;
-		struct vv_device_buffers_ways w;
+		struct vv_device_buffers_sizes w;
 
 		w.spare = s->spare.v[k % s->spare.n];
 		k /= s->spare.n;

@@ -3,7 +3,7 @@
  * link. docs/scale.md says what follows from it, and how little of it is a guess. */
 #include "base/clock.h"
 #include "base/err.h"
-#include "core/ranks/judge_round.h"
+#include "core/ranks/owner_batch.h"
 #include "core/ranks/topk_merge.h"
 #include "support.h"
 #include <math.h>
@@ -161,7 +161,7 @@ static void topk(const struct model *m, size_t threshold)
 
 /* ---- exact: judges */
 
-struct court {
+struct owner_trial {
 	uint32_t ranks, judges; /* judges: so many of them are simulated */
 	struct vv_digest *shared;
 	size_t n_shared;
@@ -169,7 +169,7 @@ struct court {
 	double slowest, total; /* seconds, of one judge and of all */
 };
 
-struct docket { /* what one judge gets */
+struct stream { /* what one judge gets */
 	uint8_t *claims;
 	uint64_t *len;
 	uint32_t *own; /* claims of each rank that nobody else makes */
@@ -193,21 +193,21 @@ static uint32_t deal(uint64_t x, uint64_t total, uint32_t ranks)
 
 /* Draws from the space of one judge what the partition would send there: of the shared content what is really its own, of each
  * rank's other content as many digests as there are on the average, from ranks at random. */
-static void fill_docket(const struct model *m, const struct court *t, uint32_t judge, struct docket *d, uint64_t *state)
+static void fill_docket(const struct model *m, const struct owner_trial *t, uint32_t judge, struct stream *d, uint64_t *state)
 {
 	size_t own = m->pages - t->n_shared, mine = 0;
 	uint32_t *at = room(t->n_shared, sizeof(*at));
 	uint8_t *p;
 
 	for (size_t i = 0; i < t->n_shared; i++)
-		if (vv_dedup_judge_of(&t->shared[i], t->ranks) == judge)
+		if (vv_owner_index_home(&t->shared[i], t->ranks) == judge)
 			at[mine++] = (uint32_t)i;
 	d->own = room(t->ranks, sizeof(*d->own));
 	d->len = room(t->ranks, sizeof(*d->len));
 	for (size_t i = 0; i < own; i++)
 		d->own[deal((uint64_t)judge * own + i, (uint64_t)t->ranks * own, t->ranks)]++;
 	d->n = own + mine * t->ranks;
-	d->claims = p = room(d->n, VV_DEDUP_JUDGE_CLAIM);
+	d->claims = p = room(d->n, VV_OWNER_INDEX_CLAIM);
 	for (uint32_t r = 0; r < t->ranks; r++) {
 		uint32_t tag;
 
@@ -220,57 +220,57 @@ static void fill_docket(const struct model *m, const struct court *t, uint32_t j
 			memcpy(p, &digest, sizeof(digest));
 		}
 		for (size_t i = 0; i < mine + d->own[r]; i++, p += sizeof(tag)) {
-			tag = vv_dedup_judge_tag(CHUNK, i < mine ? at[i] : t->n_shared + bench_random(state) % own);
+			tag = vv_owner_index_tag(CHUNK, i < mine ? at[i] : t->n_shared + bench_random(state) % own);
 			memcpy(p, &tag, sizeof(tag));
 		}
-		d->len[r] = (mine + d->own[r]) * VV_DEDUP_JUDGE_CLAIM;
+		d->len[r] = (mine + d->own[r]) * VV_OWNER_INDEX_CLAIM;
 	}
 	free(at);
 }
 
 /* Seconds from claims to places, without what others do in between. */
-static double hear_once(struct court *t, const struct docket *d, uint32_t *verdict, uint64_t *lent, bool count)
+static double hear_once(struct owner_trial *t, const struct stream *d, uint32_t *decision, uint64_t *lent, bool count)
 {
 	uint64_t *len = room(t->ranks, sizeof(*len)), *word = room(d->n, sizeof(*word));
-	struct vv_dedup_judge judge;
-	struct vv_judge_round c;
+	struct vv_owner_index judge;
+	struct vv_owner_batch c;
 	double start, took;
 
-	vv_dedup_judge_init(&judge, 0);
+	vv_owner_index_init(&judge, 0);
 	start = cpu_s();
-	bench_check(vv_judge_round_open(&c, &judge, t->ranks, d->claims, d->len), "open the case");
-	bench_check(vv_judge_round_decide(&c, NULL, 1, verdict), "decide");
+	bench_check(vv_owner_batch_open(&c, &judge, t->ranks, d->claims, d->len), "open the case");
+	bench_check(vv_owner_batch_decide(&c, NULL, 1, decision), "decide");
 	took = cpu_s() - start;
 	for (uint32_t r = 0; r < t->ranks; r++)
-		len[r] = vv_dedup_judge_lends(&verdict[c.first[r]], c.first[r + 1] - c.first[r]) * sizeof(*lent);
+		len[r] = vv_owner_index_count_shared(&decision[c.first[r]], c.first[r + 1] - c.first[r]) * sizeof(*lent);
 	start = cpu_s();
-	bench_check(vv_judge_round_lent(&c, lent, len), "positions");
-	vv_judge_round_where(&c, word);
+	bench_check(vv_owner_batch_set_positions(&c, lent, len), "positions");
+	vv_owner_batch_get_locations(&c, word);
 	took += cpu_s() - start;
 	for (uint32_t r = 0; count && r < t->ranks; r++)
 		t->stored[r] += c.load[r];
-	vv_judge_round_close(&c);
+	vv_owner_batch_close(&c);
 	free(len);
 	free(word);
 	return took;
 }
 
-static void hear(struct court *t, const struct docket *d)
+static void hear(struct owner_trial *t, const struct stream *d)
 {
 	enum { TRIES = 3 };
-	uint32_t *verdict = room(d->n, sizeof(*verdict));
+	uint32_t *decision = room(d->n, sizeof(*decision));
 	uint64_t *lent = room(d->n, sizeof(*lent));
 	double best = INFINITY;
 
 	for (int i = 0; i < TRIES; i++)
-		best = fmin(best, hear_once(t, d, verdict, lent, i == 0));
+		best = fmin(best, hear_once(t, d, decision, lent, i == 0));
 	t->total += best;
 	t->slowest = fmax(t->slowest, best);
-	free(verdict);
+	free(decision);
 	free(lent);
 }
 
-static void hold_court(const struct model *m, struct court *t)
+static void hold_court(const struct model *m, struct owner_trial *t)
 {
 	const size_t claims = 1ul << 24, pairs = 1ul << 26; /* as many as there is patience for */
 	size_t judges = claims / m->pages < pairs / t->ranks ? claims / m->pages : pairs / t->ranks;
@@ -283,7 +283,7 @@ static void hold_court(const struct model *m, struct court *t)
 		t->shared[i] = random_digest(&state);
 	t->judges = judges < t->ranks ? (uint32_t)judges + !judges : t->ranks;
 	for (uint32_t k = 0; k < t->judges; k++) {
-		struct docket d = { 0 };
+		struct stream d = { 0 };
 
 		fill_docket(m, t, (uint32_t)((uint64_t)k * t->ranks / t->judges), &d, &state);
 		hear(t, &d);
@@ -306,11 +306,11 @@ static double measure_rank(const struct model *m, uint32_t ranks)
 		mine[i] = random_digest(&state);
 	start = cpu_s();
 	for (size_t i = 0; i < m->pages; i++)
-		next[vv_dedup_judge_of(&mine[i], ranks) + 1]++;
+		next[vv_owner_index_home(&mine[i], ranks) + 1]++;
 	for (uint32_t r = 0; r < ranks; r++)
 		next[r + 1] += next[r];
 	for (size_t i = 0; i < m->pages; i++) {
-		size_t k = next[vv_dedup_judge_of(&mine[i], ranks)]++;
+		size_t k = next[vv_owner_index_home(&mine[i], ranks)]++;
 
 		sorted[k] = mine[i];
 		order[k] = (uint32_t)i;
@@ -357,21 +357,21 @@ static void add_lengths(const struct machine *m, struct cost *c, enum exchange h
 	add(c, steps, m->alpha, steps * ranks * 4, steps * m->node * ranks * 4 / m->beta);
 }
 
-static void exact(const struct model *m, const struct court *t, enum exchange how, const char *name, double rank_side)
+static void exact(const struct model *m, const struct owner_trial *t, enum exchange how, const char *name, double rank_side)
 {
 	double n = (double)m->pages, lends = m->share * n / t->ranks, refers = m->share * n - lends;
 	struct cost c = { .compute = t->slowest + rank_side, .time = t->slowest + rank_side };
 
 	add_lengths(&m->m, &c, how, t->ranks);
 	add_lengths(&m->m, &c, how, t->ranks);
-	add_round(&m->m, &c, how, t->ranks, n * VV_DEDUP_JUDGE_CLAIM);
+	add_round(&m->m, &c, how, t->ranks, n * VV_OWNER_INDEX_CLAIM);
 	add_round(&m->m, &c, how, t->ranks, n * sizeof(uint32_t));
 	add_round(&m->m, &c, how, t->ranks, lends * sizeof(uint64_t));
 	add_round(&m->m, &c, how, t->ranks, refers * sizeof(uint64_t));
 	report(m, name, t->ranks, &c);
 }
 
-static void report_balance(const struct model *m, const struct court *t)
+static void report_balance(const struct model *m, const struct owner_trial *t)
 {
 	double sum = 0, busiest = 0;
 	char kase[96];
@@ -389,7 +389,7 @@ static void report_balance(const struct model *m, const struct court *t)
 
 static void exact_all(const struct model *m, uint32_t ranks)
 {
-	struct court t = { .ranks = ranks };
+	struct owner_trial t = { .ranks = ranks };
 	double rank_side = measure_rank(m, ranks);
 
 	hold_court(m, &t);

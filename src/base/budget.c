@@ -11,16 +11,16 @@ void vv_budget_init(struct vv_budget *r, size_t most)
 	*r = (struct vv_budget){ .lock = PTHREAD_MUTEX_INITIALIZER, .back = PTHREAD_COND_INITIALIZER, .most = most };
 }
 
-static void drop(struct vv_room *room)
+static void drop(struct vv_budget_buffer *room)
 {
 	vv_mem_unmap(room->bytes, room->size);
 	vv_mem_free(room);
 }
 
 /* Takes the first of the idle ones off the list, which is counted no more. */
-static struct vv_room *unlist(struct vv_budget *r, struct vv_room **at)
+static struct vv_budget_buffer *unlist(struct vv_budget *r, struct vv_budget_buffer **at)
 {
-	struct vv_room *room = *at;
+	struct vv_budget_buffer *room = *at;
 
 	*at = room->next;
 	r->held -= room->size;
@@ -35,9 +35,9 @@ void vv_budget_fini(struct vv_budget *r)
 	pthread_mutex_destroy(&r->lock);
 }
 
-static struct vv_room *make(size_t size)
+static struct vv_budget_buffer *make(size_t size)
 {
-	struct vv_room *room = vv_mem_new(1, sizeof(*room));
+	struct vv_budget_buffer *room = vv_mem_new(1, sizeof(*room));
 
 	if (!room)
 		return NULL;
@@ -50,17 +50,17 @@ static struct vv_room *make(size_t size)
 }
 
 /* One that fits, and is not much too large; it is not counted any more. */
-static struct vv_room *find(struct vv_budget *r, size_t size)
+static struct vv_budget_buffer *find(struct vv_budget *r, size_t size)
 {
-	for (struct vv_room **at = &r->idle; *at; at = &(*at)->next)
+	for (struct vv_budget_buffer **at = &r->idle; *at; at = &(*at)->next)
 		if ((*at)->size >= size && (*at)->size <= 2 * size)
 			return unlist(r, at);
 	return NULL;
 }
 
-struct vv_room *vv_budget_take(struct vv_budget *r, size_t size, size_t beside)
+struct vv_budget_buffer *vv_budget_take(struct vv_budget *r, size_t size, size_t beside)
 {
-	struct vv_room *room;
+	struct vv_budget_buffer *room;
 	size_t all;
 
 	size = (size + size / 16 + GRAIN) / GRAIN * GRAIN; /* a little more, so that it will do for others */
@@ -88,7 +88,7 @@ struct vv_room *vv_budget_take(struct vv_budget *r, size_t size, size_t beside)
 	if (!room)
 		room = make(size);
 	if (room) {
-		room->beside = beside;
+		room->counted = beside;
 		return room;
 	}
 	pthread_mutex_lock(&r->lock);
@@ -99,10 +99,10 @@ struct vv_room *vv_budget_take(struct vv_budget *r, size_t size, size_t beside)
 	return NULL;
 }
 
-void vv_budget_give(struct vv_budget *r, struct vv_room *room)
+void vv_budget_give(struct vv_budget *r, struct vv_budget_buffer *room)
 {
 	pthread_mutex_lock(&r->lock);
-	r->held -= room->beside;
+	r->held -= room->counted;
 	r->out--;
 	room->next = r->idle;
 	r->idle = room;

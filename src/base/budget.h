@@ -7,11 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct vv_room {
-	struct vv_room *next;
+struct vv_budget_buffer {
+	struct vv_budget_buffer *next;
 	uint8_t *bytes;
 	size_t size;
-	size_t beside; /* that whoever has it takes elsewhere: only counted */
+	size_t counted; /* that whoever has it takes elsewhere: only counted */
 };
 
 struct vv_budget {
@@ -19,14 +19,14 @@ struct vv_budget {
 	pthread_cond_t back;
 	size_t most, held;
 	size_t out; /* rooms in use */
-	struct vv_room *idle;
+	struct vv_budget_buffer *idle;
 };
 
 void vv_budget_init(struct vv_budget *r, size_t most);
 void vv_budget_fini(struct vv_budget *r); /* all are back */
 
 /* At least `size` bytes, and `beside` more are counted. If no other is in use it is given, however large. NULL, with the error set: no memory. */
-struct vv_room *vv_budget_take(struct vv_budget *r, size_t size, size_t beside);
-void vv_budget_give(struct vv_budget *r, struct vv_room *room);
+struct vv_budget_buffer *vv_budget_take(struct vv_budget *r, size_t size, size_t beside);
+void vv_budget_give(struct vv_budget *r, struct vv_budget_buffer *room);
 
 #endif

@@ -52,14 +52,14 @@ __attribute__((noreturn)) static void become(const struct vv_child *how, pid_t p
 	int err;
 
 	sigemptyset(&none);
-	if (how->bound && (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent))
+	if (how->dies_with_parent && (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent))
 		_exit(127);
 	if (place(how) && connect_streams(how)) {
 		sigaction(SIGPIPE, &normal, NULL);
 		sigaction(SIGXFSZ, &normal, NULL);
 		sigaction(SIGCHLD, &normal, NULL);
 		sigprocmask(SIG_SETMASK, &none, NULL);
-		execvp(how->word[0], how->word);
+		execvp(how->argv[0], how->argv);
 	}
 	err = errno;
 	if (write(report, &err, sizeof(err)) < 0)
@@ -92,7 +92,7 @@ int vv_child_start(const struct vv_child *how, pid_t *pid)
 		waitpid(child, NULL, 0);
 	close(ends[0]);
 	if (err)
-		return vv_err_sys(err, "cannot start '%s'", how->word[0]);
+		return vv_err_sys(err, "cannot start '%s'", how->argv[0]);
 	*pid = child;
 	return 0;
 }
@@ -137,7 +137,7 @@ int vv_child_code(int status)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-const char *vv_child_tell(int status, char words[VV_CHILD_WORDS])
+const char *vv_child_describe(int status, char words[VV_CHILD_WORDS])
 {
 	if (WIFSIGNALED(status))
 		snprintf(words, VV_CHILD_WORDS, "was killed by signal %d (%.40s)", WTERMSIG(status), strsignal(WTERMSIG(status)));

@@ -12,12 +12,12 @@
 bool vv_child_find(const char *name, const char *folders, char path[PATH_MAX]);
 
 struct vv_child {
-	char *const *word; /* NULL behind the last */
+	char *const *argv; /* NULL behind the last */
 	const char *input; /* a file to read from; NULL: our own standard input */
 	int output;        /* its standard output and error; -1: our own */
 	bool session;      /* of its own; else a process group of its own */
 	bool terminal;     /* the group has the terminal that is our standard input */
-	bool bound;        /* it is killed when the thread that starts it ends */
+	bool dies_with_parent;        /* it is killed when the thread that starts it ends */
 	bool masked;       /* has a umask of its own: */
 	mode_t mask;
 };
@@ -34,6 +34,6 @@ int vv_child_await(const sigset_t *signals, double seconds);
 bool vv_child_is_fine(int status);
 int vv_child_code(int status); /* as a shell has it: 128 and the signal */
 enum { VV_CHILD_WORDS = 80 };
-const char *vv_child_tell(int status, char words[VV_CHILD_WORDS]); /* "was killed by signal 9 (Killed)" */
+const char *vv_child_describe(int status, char words[VV_CHILD_WORDS]); /* "was killed by signal 9 (Killed)" */
 
 #endif

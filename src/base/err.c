@@ -9,7 +9,7 @@ static _Thread_local char message[sizeof(((struct vv_err_state *)0)->message)];
 
 /* Names from a store or a file of options are quoted in messages, and messages end up on terminals, which obey control
  * characters. */
-static void tame(char *s)
+static void replace_controls(char *s)
 {
 	for (; *s; s++)
 		if ((unsigned char)*s < ' ' || *s == 0x7f)
@@ -25,7 +25,7 @@ int vv_err_set(int code, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(words, sizeof(words), fmt, ap);
 	va_end(ap);
-	tame(words);
+	replace_controls(words);
 	memcpy(message, words, sizeof(words));
 	return code;
 }

@@ -7,21 +7,21 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-uint32_t vv_event_look(const struct vv_event *b)
+uint32_t vv_event_count(const struct vv_event *b)
 {
-	return atomic_load(&b->rung);
+	return atomic_load(&b->count);
 }
 
-void vv_event_sleep(struct vv_event *b, uint32_t looked)
+void vv_event_wait(struct vv_event *b, uint32_t looked)
 {
 	int saved = errno; /* it has rung, or a handler has run */
 
-	syscall(SYS_futex, &b->rung, FUTEX_WAIT_PRIVATE, looked, NULL, NULL, 0);
+	syscall(SYS_futex, &b->count, FUTEX_WAIT_PRIVATE, looked, NULL, NULL, 0);
 	errno = saved;
 }
 
-void vv_event_ring(struct vv_event *b)
+void vv_event_signal(struct vv_event *b)
 {
-	atomic_fetch_add(&b->rung, 1);
-	syscall(SYS_futex, &b->rung, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+	atomic_fetch_add(&b->count, 1);
+	syscall(SYS_futex, &b->count, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }

@@ -6,13 +6,13 @@
 #include <stdint.h>
 
 struct vv_event {
-	_Atomic uint32_t rung; /* how often; zero to begin with */
+	_Atomic uint32_t count; /* how often; zero to begin with */
 };
 
 /* Look, then see whether what you wait for has happened, then sleep: not at all, if it has rung since you looked; and perhaps not until it has. */
-uint32_t vv_event_look(const struct vv_event *b);
-void vv_event_sleep(struct vv_event *b, uint32_t looked);
+uint32_t vv_event_count(const struct vv_event *b);
+void vv_event_wait(struct vv_event *b, uint32_t looked);
 /* After what has happened. */
-void vv_event_ring(struct vv_event *b);
+void vv_event_signal(struct vv_event *b);
 
 #endif

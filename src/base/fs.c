@@ -235,14 +235,14 @@ bool vv_fs_is_cached(const void *p)
 
 /* The kernel gives a lease for reading only while nobody writes, and keeps writers waiting as long as we have it. That they wait we are told by a signal, which must
  * be one that does not end the process. */
-bool vv_fs_shut(int fd)
+bool vv_fs_lease(int fd)
 {
 	return (fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_RDLCK) == 0) || errno != EAGAIN;
 }
 
 bool vv_fs_is_written(int fd)
 {
-	bool shut = vv_fs_shut(fd);
+	bool shut = vv_fs_lease(fd);
 
 	(void)fcntl(fd, F_SETLEASE, F_UNLCK);
 	return !shut;

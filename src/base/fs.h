@@ -41,7 +41,7 @@ bool vv_fs_is_local(int fd);
 bool vv_fs_is_written(int fd);
 /* Whoever wants to write to it waits until it is closed; for moments, not longer. false: somebody has it open for that. Of another user's file, and where
  * there are no leases, it is true, and nobody waits. */
-bool vv_fs_shut(int fd);
+bool vv_fs_lease(int fd);
 
 /* Is the whole of a stretch of a mapped file in memory now, so that touching it reads nothing? */
 bool vv_fs_resident(const void *p, size_t n);

@@ -70,7 +70,7 @@ static size_t whole_pages(size_t n)
 	return (n + page - 1) & ~(page - 1);
 }
 
-/* What the kernel does not take back: it would have to make two mappings of one, and a program whose memory is fenced here and there has as many as it may have. Such a block
+/* What the kernel does not take back: it would have to make two mappings of one, and a program whose memory is write-protected here and there has as many as it may have. Such a block
  * has no pages any more but its first, and is used again. Nobody waits at the lock: who finds it taken does without. */
 static struct mem_head *_Atomic kept;
 static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
@@ -208,7 +208,7 @@ static int refused(size_t n, size_t size)
 	return (at && k == at) || (size && n > (SIZE_MAX / 2) / size);
 }
 
-static void *told(void *p, size_t n, size_t size)
+static void *checked(void *p, size_t n, size_t size)
 {
 	if (!p)
 		vv_err_set(VV_ENOMEM, "out of memory (%zu x %zu bytes wanted)", n, size);
@@ -217,12 +217,12 @@ static void *told(void *p, size_t n, size_t size)
 
 void *vv_mem_new(size_t n, size_t size)
 {
-	return told(refused(n, size) ? NULL : zeroed(n * size), n, size);
+	return checked(refused(n, size) ? NULL : zeroed(n * size), n, size);
 }
 
 void *vv_mem_grow(void *p, size_t n, size_t size)
 {
-	return told(refused(n, size) ? NULL : resized(p, n * size), n, size);
+	return checked(refused(n, size) ? NULL : resized(p, n * size), n, size);
 }
 
 int vv_mem_room(void *v, size_t n, size_t *cap, size_t size)
@@ -291,7 +291,7 @@ void *vv_mem_map(size_t n)
 {
 	void *p = refused(n, 1) ? MAP_FAILED : mmap(NULL, n ? n : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	return told(p == MAP_FAILED ? NULL : p, n, 1);
+	return checked(p == MAP_FAILED ? NULL : p, n, 1);
 }
 
 void *vv_mem_map_wide(size_t n)

@@ -9,7 +9,7 @@ struct vv_progress {
 	void *arg;
 };
 
-static inline void vv_progress_tell(const struct vv_progress *p, uint64_t done, uint64_t total)
+static inline void vv_progress_report(const struct vv_progress *p, uint64_t done, uint64_t total)
 {
 	if (p && p->step)
 		p->step(p->arg, done, total);

@@ -6,8 +6,6 @@ enum {
 	PROBES = 256,         /* numbers that are, for a row */
 	STANDS_OUT = 32,      /* one byte in so many more than others */
 	NARROW = 8,           /* a number, not a record */
-	WORD = 8,
-	SEEN = 15,            /* log2 of the words that are remembered, of others and of its own */
 };
 
 static size_t count_equal(const uint8_t *restrict p, const uint8_t *restrict q, size_t n)
@@ -131,56 +129,4 @@ void vv_period_strides(const struct vv_period_numbers *x, size_t *row, size_t *p
 	*row = find_dip(far, 1, longest, drop / 2 + 1);
 	if (*row && *row + *row / 2 <= longest)
 		*plane = find_dip(far, *row + *row / 2, longest, deepest(far, *row + *row / 2, longest) * 3 / 4 + 1);
-}
-
-/* The word at i, or what numbers have in common with such as are close to them. */
-static uint64_t word_at(const struct vv_period_numbers *x, size_t i)
-{
-	uint64_t v = 0;
-
-	if (x->width == 1)
-		memcpy(&v, x->p + i, WORD);
-	else if (x->width == 4)
-		for (size_t k = 0; k < 4; k++)
-			v = v << 16 | number(x, i + k) >> 48;
-	else
-		v = number(x, i) >> 32 << 32 | number(x, i + 1) >> 32;
-	return v;
-}
-
-static bool is_seen(const uint16_t *seen, uint64_t word)
-{
-	uint64_t h = word * 0x9e3779b97f4a7c15;
-
-	return seen[h >> (64 - SEEN)] == (uint16_t)(h >> 16);
-}
-
-static void see(const struct vv_period_numbers *x, size_t n, uint16_t *seen)
-{
-	for (size_t i = 0; i + WORD <= n; i += x->width == 1 ? WORD : 1) {
-		uint64_t h = word_at(x, i) * 0x9e3779b97f4a7c15;
-
-		seen[h >> (64 - SEEN)] = (uint16_t)(h >> 16);
-	}
-}
-
-_Static_assert(VV_PERIOD_SEEN == 2 << SEEN, "room for both");
-
-double vv_period_shared(const struct vv_period_numbers *x, size_t n, uint16_t *seen)
-{
-	const struct vv_period_numbers *last = &x[n - 1];
-	uint16_t *others = seen, *own = seen + (1 << SEEN);
-	size_t found = 0, looked = 0;
-
-	for (size_t i = 0; i + 1 < n; i++)
-		see(&x[i], x[i].n, others);
-	see(last, last->n / 2, own);
-	for (size_t i = last->n / 2; i + WORD <= last->n; i++, looked++) {
-		uint64_t word = word_at(last, i);
-
-		found += is_seen(others, word) && !is_seen(own, word);
-	}
-	if (last->width == 1) /* a word of which others have been seen only where they are aligned */
-		found = found * WORD < looked ? found * WORD : looked;
-	return looked ? (double)found / (double)looked : 0;
 }

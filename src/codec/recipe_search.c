@@ -13,7 +13,6 @@ enum {
 	MOST = 24,             /* candidates */
 	ALL = VV_RECIPE_SEARCH_SAMPLES * VV_RECIPE_SEARCH_BYTES,
 	ALL_NUMBERS = ALL / 4, /* is enough, of numbers of one kind */
-	FEW_ALIKE = 4,         /* samples, that are looked at */
 	FEW = 2,               /* samples, that all candidates are tried on */
 	FIRST = 64 << 10,      /* bytes of them; more where planes are large, up to .. */
 	FIRST_MOST = 256 << 10,
@@ -25,9 +24,9 @@ enum {
 
 /* A candidate that costs more must be so much smaller; what does not shrink by so much is left as it is. */
 static const double better[] = { [VV_EFFORT_FAST] = 0.95, [VV_EFFORT_DEFAULT] = 0.99, [VV_EFFORT_MAX] = 0.999 };
-static const double worth_it = 0.99, alike_enough = 1.10, quick_enough = 0.90, trail_likely = 0.90, easy = 8, in_common = 0.02;
+static const double worth_it = 0.99, alike_enough = 1.10, quick_enough = 0.90, trail_likely = 0.90;
 
-struct dish {
+struct trial {
 	struct vv_recipe recipe;
 	size_t size; /* on the first samples */
 };
@@ -45,7 +44,7 @@ struct recipe_search_table {
 	size_t part[VV_RECIPE_SEARCH_SAMPLES], n_joint; /* and of each of them */
 	uint8_t *room;
 	size_t cap;
-	struct dish dish[MOST];
+	struct trial trial[MOST];
 	size_t n_dishes;
 	size_t best;     /* dish, */
 	size_t planes;   /* and the best but the trail */
@@ -101,9 +100,9 @@ static int8_t level_of(enum vv_effort effort, const struct vv_recipe *r)
 }
 
 /* Planes of noise are smaller where the coder looks for less. */
-static void try_lower(struct recipe_search_table *t, struct dish *d)
+static void try_lower(struct recipe_search_table *t, struct trial *d)
 {
-	struct dish lower = *d;
+	struct trial lower = *d;
 
 	lower.recipe.level = level_of(VV_EFFORT_DEFAULT, &d->recipe);
 	lower.size = coded_joint(t, &lower.recipe);
@@ -122,18 +121,18 @@ static double margin(const struct recipe_search_table *t, const struct vv_recipe
 /* Tries one; the size, for who goes on from there. */
 static size_t try(struct recipe_search_table *t, struct vv_recipe r)
 {
-	struct dish *d = &t->dish[t->n_dishes];
+	struct trial *d = &t->trial[t->n_dishes];
 
 	if (t->n_dishes == MOST)
 		return SIZE_MAX;
 	r.coder = r.coder ? r.coder : VV_CODEC_ZSTD;
 	r.level = level_of(t->effort, &r);
-	*d = (struct dish){ .recipe = r, .size = coded_joint(t, &r) };
+	*d = (struct trial){ .recipe = r, .size = coded_joint(t, &r) };
 	if (t->effort == VV_EFFORT_MAX && t->form->type == VV_TYPE_BYTES && r.predictor != VV_PREDICT_TRAIL)
 		try_lower(t, d);
-	if (d->size < (double)t->dish[t->best].size * margin(t, &r))
+	if (d->size < (double)t->trial[t->best].size * margin(t, &r))
 		t->best = t->n_dishes;
-	if (d->size < (double)t->dish[t->planes].size * margin(t, &r) && r.predictor != VV_PREDICT_TRAIL)
+	if (d->size < (double)t->trial[t->planes].size * margin(t, &r) && r.predictor != VV_PREDICT_TRAIL)
 		t->planes = t->n_dishes;
 	t->n_dishes++;
 	return d->size;
@@ -157,7 +156,7 @@ static size_t try_strides(struct recipe_search_table *t, struct vv_recipe r, uns
 static bool is_hopeless(const struct recipe_search_table *t)
 {
 	for (size_t i = 0; i < t->n_dishes; i++)
-		if ((double)t->dish[i].size < (double)t->len * worth_it)
+		if ((double)t->trial[i].size < (double)t->len * worth_it)
 			return false;
 	return true;
 }
@@ -165,7 +164,7 @@ static bool is_hopeless(const struct recipe_search_table *t)
 /* What the best one does with whole numbers, done with real ones; `known` to be such, or not. */
 static void try_real(struct recipe_search_table *t, bool known)
 {
-	struct vv_recipe r = t->dish[t->best].recipe;
+	struct vv_recipe r = t->trial[t->best].recipe;
 	unsigned b = r.n_strides > 1 ? r.stride[1] : 0, c = r.n_strides > 2 ? r.stride[2] : 0;
 
 	if (r.predictor != VV_PREDICT_LORENZO || r.record > 2 || r.width < 4)
@@ -182,7 +181,7 @@ static void try_real(struct recipe_search_table *t, bool known)
  * (0) has words that come back changed. */
 static void try_trail(struct recipe_search_table *t, size_t bytes)
 {
-	if (t->effort > VV_EFFORT_FAST && t->form->record % 8 == 0 && t->len >= 64 * SMALL && (double)bytes * trail_likely < (double)t->dish[t->best].size)
+	if (t->effort > VV_EFFORT_FAST && t->form->record % 8 == 0 && t->len >= 64 * SMALL && (double)bytes * trail_likely < (double)t->trial[t->best].size)
 		try(t, (struct vv_recipe){ .width = 8, .record = 1, .predictor = VV_PREDICT_TRAIL });
 }
 
@@ -208,7 +207,7 @@ static void find_strides(struct recipe_search_table *t, const struct vv_recipe *
 static void try_like(struct recipe_search_table *t)
 {
 	struct vv_recipe r = t->like->recipe;
-	const struct vv_recipe *plain = &t->dish[0].recipe;
+	const struct vv_recipe *plain = &t->trial[0].recipe;
 	bool same = r.predictor == VV_PREDICT_NONE && r.width == plain->width && r.record == plain->record;
 
 	if (r.coder == VV_CODEC_NONE || r.predictor == VV_PREDICT_TRAIL || same)
@@ -305,10 +304,10 @@ static void try_widths(struct recipe_search_table *t)
 	if (is_hopeless(t))
 		return;
 	try_differences(t, r, least);
-	if (t->dish[t->best].recipe.record > 1 || r.width < 4)
+	if (t->trial[t->best].recipe.record > 1 || r.width < 4)
 		return;
-	if (t->dish[t->best].recipe.width == r.width)
-		r = t->dish[t->best].recipe;
+	if (t->trial[t->best].recipe.width == r.width)
+		r = t->trial[t->best].recipe;
 	r.real = r.real || r.predictor == VV_PREDICT_NONE;
 	find_strides(t, &r);
 	try_real(t, false);
@@ -461,7 +460,7 @@ static size_t pick_finalists(const struct recipe_search_table *t, size_t pick[VV
 	pick[n++] = 0;
 	if (t->planes)
 		pick[n++] = t->planes;
-	if (t->dish[last].recipe.predictor == VV_PREDICT_TRAIL && (t->best == last || t->form->type == VV_TYPE_BYTES))
+	if (t->trial[last].recipe.predictor == VV_PREDICT_TRAIL && (t->best == last || t->form->type == VV_TYPE_BYTES))
 		pick[n++] = last;
 	return n;
 }
@@ -508,39 +507,15 @@ static void choose(struct recipe_search_table *t, struct vv_recipe_search *out)
 		join(t, t->n, ALL);
 	out->bytes = t->len;
 	for (size_t i = 0; i < n; i++) {
-		v[i] = judge(t, &t->dish[pick[i]].recipe, t->dish[pick[i]].size);
-		out->finalist[out->n_finalists].recipe = t->dish[pick[i]].recipe;
+		v[i] = judge(t, &t->trial[pick[i]].recipe, t->trial[pick[i]].size);
+		out->finalist[out->n_finalists].recipe = t->trial[pick[i]].recipe;
 		out->finalist[out->n_finalists++].size = v[i].apart;
-		if (i && (double)size_of(v[i]) < (double)size_of(v[best]) * margin(t, &t->dish[pick[i]].recipe))
+		if (i && (double)size_of(v[i]) < (double)size_of(v[best]) * margin(t, &t->trial[pick[i]].recipe))
 			best = i;
 	}
-	r = t->dish[pick[best]].recipe;
+	r = t->trial[pick[best]].recipe;
 	try_quick(t, &r, &v[best]);
 	conclude(t, r, v[best], out);
-}
-
-/* Of few samples a look tells whether they can gain by being coded together: if they have something in common that each has not by itself. What
- * shrinks to almost nothing has nothing that could be looked at, and a trail is the better the more there is before it. */
-static bool may_be_alike(struct recipe_search_table *t)
-{
-	const struct vv_form *f = t->form;
-	size_t parts = f->type == VV_TYPE_C64 || f->type == VV_TYPE_C128 ? 2 : 1, width = vv_head_type_size(f->type) / parts;
-	struct vv_period_numbers x[FEW_ALIKE];
-	bool alike = false;
-
-	if (t->effort == VV_EFFORT_MAX || t->n < 2 || t->n > FEW_ALIKE || t->like->ratio >= easy || t->like->recipe.predictor == VV_PREDICT_TRAIL)
-		return true;
-	width = width == 4 || width == 8 ? width : 1;
-	for (size_t i = 0; i < t->n; i++)
-		x[i] = (struct vv_period_numbers){ t->sample[i].p, t->sample[i].n / width, (unsigned)width, f->type >= VV_TYPE_F32, f->swapped };
-	for (size_t n = 2; n <= t->n && !alike && t->rc == 0; n++) {
-		uint16_t *seen = vv_mem_new(VV_PERIOD_SEEN, sizeof(*seen));
-
-		t->rc = seen ? 0 : VV_ENOMEM;
-		alike = seen && vv_period_shared(x, n, seen) > in_common;
-		vv_mem_free(seen);
-	}
-	return alike;
 }
 
 /* Without the codec of recipes nothing can be tried. */
@@ -549,11 +524,11 @@ static bool can_try(const struct recipe_search_table *t)
 	return t->total >= SMALL && vv_codec_numbered(VV_CODEC_TYPED);
 }
 
-static int taste(struct recipe_search_table *t, const struct vv_sample *s, size_t n, struct vv_recipe_search *out)
+static int try_all(struct recipe_search_table *t, const struct vv_sample *s, size_t n, struct vv_recipe_search *out)
 {
 	take_samples(t, s, n);
 	*out = (struct vv_recipe_search){ .recipe = vv_recipe_plain(1), .ratio = 1, .alike = 1 };
-	if (!can_try(t) || (t->like && !may_be_alike(t)))
+	if (!can_try(t))
 		return t->rc;
 	t->cap = vv_codec_numbered(VV_CODEC_TYPED)->bound(t->total);
 	t->joint = vv_mem_grow(NULL, t->total, 1);
@@ -574,13 +549,13 @@ static int taste(struct recipe_search_table *t, const struct vv_sample *s, size_
 int vv_recipe_search_choose(const struct vv_form *form, enum vv_effort effort, bool together, const struct vv_sample *s, size_t n,
 		    struct vv_recipe_search *out)
 {
-	return taste(&(struct recipe_search_table){ .form = form, .effort = effort, .together = together }, s, n, out);
+	return try_all(&(struct recipe_search_table){ .form = form, .effort = effort, .together = together }, s, n, out);
 }
 
 int vv_recipe_search_together(const struct vv_form *form, enum vv_effort effort, const struct vv_recipe_search *apart, const struct vv_sample *s, size_t n,
 		      struct vv_recipe_search *out)
 {
-	return taste(&(struct recipe_search_table){ .form = form, .effort = effort, .together = true, .like = apart }, s, n, out);
+	return try_all(&(struct recipe_search_table){ .form = form, .effort = effort, .together = true, .like = apart }, s, n, out);
 }
 
 int vv_recipe_search_one(const struct vv_recipe *r, const struct vv_sample *s, double *ratio)

@@ -37,8 +37,7 @@ struct vv_recipe_search {
 int vv_recipe_search_choose(const struct vv_form *form, enum vv_effort effort, bool together, const struct vv_sample *s, size_t n,
 		    struct vv_recipe_search *out);
 
-/* The same of instances together, once it is known how each is best coded apart: that, and what can see that they are alike, is all that is tried;
- * and less than that if a look says that they are not. */
+/* The same of instances together, once it is known how each is best coded apart: that, and what can see that they are alike, is all that is tried. */
 int vv_recipe_search_together(const struct vv_form *form, enum vv_effort effort, const struct vv_recipe_search *apart, const struct vv_sample *s, size_t n,
 		      struct vv_recipe_search *out);
 

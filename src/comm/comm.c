@@ -48,7 +48,7 @@ int vv_comm_open(const struct varve_comm *plug, void *channel, double patience, 
 	pthread_mutex_init(&c->lock, NULL);
 	c->plug = *plug;
 	c->ctx = channel;
-	c->patience = patience;
+	c->timeout_s = patience;
 	*out = c;
 	return 0;
 out:
@@ -60,8 +60,8 @@ out:
 
 void vv_comm_pair(struct vv_comm *a, struct vv_comm *b)
 {
-	a->twin = b;
-	b->twin = a;
+	a->other_channel = b;
+	b->other_channel = a;
 }
 
 /* Broken ones, with what the others may still reach for: in sight of leak checkers, and never freed. */
@@ -71,8 +71,8 @@ void vv_comm_close(struct vv_comm *c)
 {
 	if (!c)
 		return;
-	if (c->twin)
-		c->twin->twin = NULL;
+	if (c->other_channel)
+		c->other_channel->other_channel = NULL;
 	if (c->plug.close)
 		c->plug.close(c->ctx);
 	if (c->broken) {
@@ -148,8 +148,8 @@ static int part(struct vv_comm *c)
 
 	vv_err_save(VV_EPEER, &error);
 	leave(c, error.message);
-	if (c->twin)
-		leave(c->twin, error.message);
+	if (c->other_channel)
+		leave(c->other_channel, error.message);
 	return vv_err_restore(&error);
 }
 
@@ -228,7 +228,7 @@ static int look(struct vv_comm *c, struct vv_comm_op *op)
 		gap = now - op->seen;
 		op->seen = now;
 		op->waited += gap < gap_max ? gap : gap_max;
-		rc = op->waited < c->patience ? 0 : too_late(c, op);
+		rc = op->waited < c->timeout_s ? 0 : too_late(c, op);
 	}
 	pthread_mutex_unlock(&c->lock);
 	if (code > 0)
@@ -238,7 +238,7 @@ static int look(struct vv_comm *c, struct vv_comm_op *op)
 
 /* When all are there, an answer takes microseconds: spin. Where ranks share cores, the one waited for may need this one: yield,
  * then sleep; not for long, since data of an operation moves only while somebody looks. */
-static void rest(double waited)
+static void back_off(double waited)
 {
 	if (waited < 20e-6)
 		return;
@@ -255,7 +255,7 @@ int vv_comm_look(struct vv_comm *c, struct vv_comm_op *op, bool wait)
 	if (alone(c))
 		return 1;
 	while ((rc = look(c, op)) == 0 && wait)
-		rest(op->waited);
+		back_off(op->waited);
 	return rc;
 }
 
@@ -352,13 +352,13 @@ int vv_comm_allreduce(struct vv_comm *c, uint64_t *v, size_t n, enum varve_reduc
 /* ---- the other operations ------------------------------------------------------------------------------------------------ */
 
 /* What goes from one rank to another, as it counts in the sum of all. */
-static uint64_t weigh(const struct vv_comm *c, uint32_t from, uint32_t to, const void *p, uint64_t len)
+static uint64_t checksum(const struct vv_comm *c, uint32_t from, uint32_t to, const void *p, uint64_t len)
 {
 	return len ? vv_digest_check(p, (size_t)len) * (2 * ((uint64_t)from * c->plug.size + to) + 1) : 0;
 }
 
 /* The message has come; this rank has sent and got what weighs so much. All ranks return the same, unless the group breaks. */
-static int settle(struct vv_comm *c, const char *what, uint64_t sent, uint64_t got)
+static int check_sums(struct vv_comm *c, const char *what, uint64_t sent, uint64_t got)
 {
 	uint64_t rest = sent - got;
 	int rc = reduce_small(c, &rest, 1, VARVE_SUM);
@@ -423,8 +423,8 @@ int vv_comm_bcast(struct vv_comm *c, void *p, size_t len, uint32_t root)
 		return rc;
 	if (!mine && there != p)
 		copy(p, there, len);
-	weight = weigh(c, root, root, p, len);
-	return settle(c, "bcast", mine ? weight * others(c) : 0, mine ? 0 : weight);
+	weight = checksum(c, root, root, p, len);
+	return check_sums(c, "bcast", mine ? weight * others(c) : 0, mine ? 0 : weight);
 }
 
 int vv_comm_begin_allgather(struct vv_comm *c, void *mine, void *all, size_t len, struct vv_comm_op *op)
@@ -478,19 +478,19 @@ int vv_comm_allgather(struct vv_comm *c, const void *mine, void *all, size_t len
 	if (small)
 		copy(all, there + len, len * c->plug.size);
 	for (uint32_t r = 0; r < c->plug.size; r++)
-		got += weigh(c, r, r, (uint8_t *)all + r * len, len);
-	return settle(c, "allgather", weigh(c, c->plug.rank, c->plug.rank, mine, len) * c->plug.size, got);
+		got += checksum(c, r, r, (uint8_t *)all + r * len, len);
+	return check_sums(c, "allgather", checksum(c, c->plug.rank, c->plug.rank, mine, len) * c->plug.size, got);
 }
 
 /* What all parts weigh that this rank has for the others, or has of them. */
-static uint64_t weigh_parts(const struct vv_comm *c, const void *parts, const uint64_t *lens, size_t len, bool outward)
+static uint64_t checksum_parts(const struct vv_comm *c, const void *parts, const uint64_t *lens, size_t len, bool outward)
 {
 	const uint8_t *p = parts;
 	uint32_t me = c->plug.rank;
 	uint64_t sum = 0;
 
 	for (uint32_t r = 0; r < c->plug.size; p += lens ? lens[r] : len, r++)
-		sum += outward ? weigh(c, me, r, p, lens ? lens[r] : len) : weigh(c, r, me, p, lens ? lens[r] : len);
+		sum += outward ? checksum(c, me, r, p, lens ? lens[r] : len) : checksum(c, r, me, p, lens ? lens[r] : len);
 	return sum;
 }
 
@@ -523,7 +523,7 @@ int vv_comm_alltoall(struct vv_comm *c, const void *to, void *from, size_t len)
 		return rc;
 	if (small)
 		copy(from, there + total, total);
-	return settle(c, "alltoall", weigh_parts(c, to, NULL, len, true), weigh_parts(c, from, NULL, len, false));
+	return check_sums(c, "alltoall", checksum_parts(c, to, NULL, len, true), checksum_parts(c, from, NULL, len, false));
 }
 
 int vv_comm_alltoallv(struct vv_comm *c, const void *to, const uint64_t *to_len, void *from, const uint64_t *from_len)
@@ -547,7 +547,7 @@ int vv_comm_alltoallv(struct vv_comm *c, const void *to, const uint64_t *to_len,
 	rc = rc ? rc : finish(c, begun(c, "alltoallv", c->plug.alltoallv(c->ctx, to, to_len, from, from_len, &op.op), &op), &op);
 	if (rc)
 		return rc;
-	return settle(c, "alltoallv", weigh_parts(c, to, to_len, 0, true), weigh_parts(c, from, from_len, 0, false));
+	return check_sums(c, "alltoallv", checksum_parts(c, to, to_len, 0, true), checksum_parts(c, from, from_len, 0, false));
 }
 
 /* Who sends to itself must receive that, and nothing else. */
@@ -594,5 +594,5 @@ int vv_comm_sendrecv(struct vv_comm *c, const void *out, size_t out_len, uint32_
 		return rc;
 	if (small && from != VARVE_NOBODY)
 		copy(in, there + out_len, in_len);
-	return settle(c, "sendrecv", to == VARVE_NOBODY ? 0 : weigh(c, me, to, out, out_len), from == VARVE_NOBODY ? 0 : weigh(c, from, me, in, in_len));
+	return check_sums(c, "sendrecv", to == VARVE_NOBODY ? 0 : checksum(c, me, to, out, out_len), from == VARVE_NOBODY ? 0 : checksum(c, from, me, in, in_len));
 }

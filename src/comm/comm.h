@@ -15,9 +15,9 @@
 struct vv_comm {
 	struct varve_comm plug;
 	void *ctx; /* the channel: the plug's ctx or side */
-	double patience; /* seconds to wait for the others */
+	double timeout_s; /* seconds to wait for the others */
 	pthread_mutex_t lock; /* held for each call of the plug: of another thread, the twin may give up on this channel */
-	struct vv_comm *twin; /* the other channel; may be NULL */
+	struct vv_comm *other_channel; /* the other channel; may be NULL */
 	atomic_bool broken; /* an operation failed or timed out: nothing more can be said, and what was handed over is not ours to free */
 	void **kept;     /* such memory; the comm itself then stays for good as well */
 	size_t n_kept, cap_kept;

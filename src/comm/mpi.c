@@ -160,7 +160,7 @@ static int test_all(struct mpi_group *g, struct mpi_work *w)
  * say so too; and who has said nothing a second later is not there. On a channel that nobody uses or frees afterwards. */
 
 /* How many have said so by now. */
-static int hear_gone(struct mpi_group *g)
+static int count_gone(struct mpi_group *g)
 {
 	MPI_Status status;
 	int yes = 1, n = 0;
@@ -173,7 +173,7 @@ static int hear_gone(struct mpi_group *g)
 	return n;
 }
 
-static void nap(void)
+static void sleep_briefly(void)
 {
 	nanosleep(&(struct timespec){ .tv_nsec = 200000 }, NULL);
 }
@@ -212,8 +212,8 @@ static const char *absent(void *ctx)
 	for (int r = 0; r < g->size; r++)
 		if (r != g->rank && MPI_Isend(NULL, 0, MPI_BYTE, r, GONE, g->comm, &request) == MPI_SUCCESS)
 			MPI_Request_free(&request);
-	while ((heard = hear_gone(g)) < g->size && MPI_Wtime() < end)
-		nap();
+	while ((heard = count_gone(g)) < g->size && MPI_Wtime() < end)
+		sleep_briefly();
 	name_absent(g, g->size - heard > 1);
 	return g->absent;
 }
@@ -223,7 +223,7 @@ static int look_for_gone(struct mpi_group *g)
 {
 	int first = 0;
 
-	if (++g->looks % 64 || hear_gone(g) == 0)
+	if (++g->looks % 64 || count_gone(g) == 0)
 		return 0;
 	while (!g->gone[first])
 		first++;
@@ -462,7 +462,7 @@ static void close_group(void *ctx)
 {
 	struct mpi_group *g = ctx;
 
-	if (!g->under_way && !g->failed && !is_over() && hear_gone(g) == 0)
+	if (!g->under_way && !g->failed && !is_over() && count_gone(g) == 0)
 		MPI_Comm_free(&g->comm);
 	free(g->gone);
 	free(g);
@@ -546,7 +546,7 @@ static int await(MPI_Request *request, double *patience, int *done)
 		*patience -= gap < 0.1 ? gap : 0.1;
 		seen = now;
 		if (now - begin > 1e-3)
-			nap();
+			sleep_briefly();
 	}
 	return error;
 }

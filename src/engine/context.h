@@ -110,8 +110,8 @@ struct varve {
 	struct vv_device_buffers *device_buffers; /* of the last restart to a device, maybe still being released; or NULL */
 	struct vv_tip tip;
 	struct vv_run_table *view; /* the table that varve_region and varve_restart_region read last, until the next epoch */
-	struct vv_index_cache *history;
-	bool has_history;
+	struct vv_index_cache *index_cache;
+	bool has_index_cache;
 	struct vv_referenced_layers *referenced;
 	struct vv_block_writer_options *coding;
 	struct vv_costs *costs;

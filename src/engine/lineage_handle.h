@@ -12,7 +12,7 @@ struct vv_lineage {
 	char name[VV_NAME_LINEAGE_MAX + 1];
 	uint8_t id[16];
 	uint64_t created_ns;
-	struct vv_provenance *annals; /* what its layers say of each other; lives as long as the store */
+	struct vv_provenance *provenance; /* what its layers say of each other; lives as long as the store */
 	bool recovered; /* its record is missing or damaged; the id is from a commit record */
 };
 

@@ -24,7 +24,7 @@ static bool find_gap(void *arg, uintptr_t lo, uintptr_t hi, const struct vv_memo
 }
 
 /* What was freed may be somebody's reserve by now, which is mapped. */
-static int tell_gap(const struct vv_region *r, const struct gap *g)
+static int err_gap(const struct vv_region *r, const struct gap *g)
 {
 	return vv_err_set(VV_EINVAL, "region '%s': %zu bytes at %p, of its %" PRIu64 " at %p, %s; varve_unprotect it, or varve_protect it where it is now",
 			  r->name, (size_t)(g->hi - g->lo), (void *)g->lo, r->shape.len, (void *)r->p, g->mapped ? "may not be read (PROT_NONE)" : "are not mapped");
@@ -47,7 +47,7 @@ int vv_lost_memory_error(const struct vv_region *r)
 	if (!vv_lost_memory_on_device(r))
 		vv_memory_walk(&all, vv_memory_tidy(&all, r->shape.len > 0), find_gap, &g);
 	if (g.hi)
-		return tell_gap(r, &g);
+		return err_gap(r, &g);
 	return vv_err_set(VV_EINVAL,
 			  "region '%s': its %" PRIu64 " bytes at %p are not mapped, or may not be read; varve_unprotect it, or "
 			  "varve_protect it where it is now",

@@ -17,7 +17,7 @@ struct vv_tracked;
 enum { VV_CHUNK_UNKNOWN = 0, VV_CHUNK_ZERO = 1, VV_CHUNK_FIRST = 2 };
 
 /* How a region's changes are found. */
-enum vv_region_how { VV_BY_DIGEST, VV_BY_SCAN, VV_BY_FENCE };
+enum vv_region_how { VV_BY_DIGEST, VV_BY_SCAN, VV_BY_WRITE_PROTECT };
 
 struct vv_region {
 	char *name;

@@ -4,8 +4,8 @@
 
 static const char purpose[] = "bringing stored bytes to the device";
 
-struct berth {
-	struct vv_device_inlet_room room;
+struct slot {
+	struct vv_device_inlet_buffer room;
 	uint8_t *stage; /* as large, on the device */
 	cudaStream_t stream;
 	bool sent; /* with something in it */
@@ -13,7 +13,7 @@ struct berth {
 
 struct vv_cuda_inlet {
 	int device;
-	struct berth *berth;
+	struct slot *slot;
 	size_t n, size;
 	uint8_t *stages;
 	uint32_t *differs; /* per berth; memory of the host that the device writes to */
@@ -32,17 +32,17 @@ static int make(struct vv_cuda_inlet *i)
 {
 	int rc;
 
-	i->berth = vv_mem_new(i->n, sizeof(*i->berth));
+	i->slot = vv_mem_new(i->n, sizeof(*i->slot));
 	i->queue = vv_mem_new(i->n, sizeof(*i->queue));
-	if (!i->berth || !i->queue)
+	if (!i->slot || !i->queue)
 		return VV_ENOMEM;
 	rc = vv_cuda_new(&i->stages, i->n, i->size, purpose);
 	if (rc == 0)
 		rc = vv_cuda_check(cudaHostAlloc((void **)&i->differs, i->n * sizeof(*i->differs), cudaHostAllocMapped), purpose);
 	for (size_t k = 0; rc == 0 && k < i->n; k++) {
-		i->berth[k].room = (struct vv_device_inlet_room){ .size = i->size, .number = k };
-		i->berth[k].stage = i->stages + k * i->size;
-		rc = vv_cuda_check(cudaStreamCreateWithFlags(&i->berth[k].stream, cudaStreamNonBlocking), purpose);
+		i->slot[k].room = (struct vv_device_inlet_buffer){ .size = i->size, .number = k };
+		i->slot[k].stage = i->stages + k * i->size;
+		rc = vv_cuda_check(cudaStreamCreateWithFlags(&i->slot[k].stream, cudaStreamNonBlocking), purpose);
 	}
 	return rc;
 }
@@ -51,7 +51,7 @@ static void give_back_one(void *arg, size_t k)
 {
 	struct vv_cuda_inlet *i = arg;
 
-	vv_space_cuda()->give_back(i->berth[k].room.p, i->size);
+	vv_space_cuda()->give_back(i->slot[k].room.p, i->size);
 }
 
 /* What is under way must not lose its memory. */
@@ -59,10 +59,10 @@ static void drop(struct vv_cuda_inlet *i, struct vv_pool *pool)
 {
 	struct vv_parallel_for loop = vv_pool_loop(pool);
 
-	for (size_t k = 0; i->berth && k < i->n; k++)
-		if (i->berth[k].stream) {
-			vv_cuda_check(cudaStreamSynchronize(i->berth[k].stream), purpose);
-			cudaStreamDestroy(i->berth[k].stream);
+	for (size_t k = 0; i->slot && k < i->n; k++)
+		if (i->slot[k].stream) {
+			vv_cuda_check(cudaStreamSynchronize(i->slot[k].stream), purpose);
+			cudaStreamDestroy(i->slot[k].stream);
 		}
 	vv_parallel_for_each(&loop, i->furnished, give_back_one, i);
 	if (i->differs)
@@ -70,7 +70,7 @@ static void drop(struct vv_cuda_inlet *i, struct vv_pool *pool)
 	vv_cuda_free(i->stages);
 	pthread_cond_destroy(&i->ready);
 	pthread_mutex_destroy(&i->lock);
-	vv_mem_free(i->berth);
+	vv_mem_free(i->slot);
 	vv_mem_free(i->queue);
 	vv_mem_free(i);
 }
@@ -112,21 +112,21 @@ static void close_inlet(struct vv_cuda_inlet *i, struct vv_pool *pool)
 /* ---- rooms ------------------------------------------------------------------------------------------------------------------------ */
 
 /* The k-th of those that nobody has. Under the lock, as are the next three. */
-static struct berth *in_queue(const struct vv_cuda_inlet *i, size_t k)
+static struct slot *in_queue(const struct vv_cuda_inlet *i, size_t k)
 {
-	return &i->berth[i->queue[(i->first + k) % i->n]];
+	return &i->slot[i->queue[(i->first + k) % i->n]];
 }
 
-static struct berth *pop(struct vv_cuda_inlet *i)
+static struct slot *pop(struct vv_cuda_inlet *i)
 {
-	struct berth *b = in_queue(i, 0);
+	struct slot *b = in_queue(i, 0);
 
 	i->first = (i->first + 1) % i->n;
 	i->queued--;
 	return b;
 }
 
-static void push(struct vv_cuda_inlet *i, const struct berth *b)
+static void push(struct vv_cuda_inlet *i, const struct slot *b)
 {
 	if (!b->sent)
 		i->first = (i->first + i->n - 1) % i->n;
@@ -140,7 +140,7 @@ static bool has_new(const struct vv_cuda_inlet *i)
 }
 
 /* Not under the lock. */
-static bool rent(struct vv_cuda_inlet *i, struct berth *b)
+static bool rent(struct vv_cuda_inlet *i, struct slot *b)
 {
 	int before;
 
@@ -153,12 +153,12 @@ static bool rent(struct vv_cuda_inlet *i, struct berth *b)
 
 static bool furnish(struct vv_cuda_inlet *i)
 {
-	struct berth *b = NULL;
+	struct slot *b = NULL;
 	bool done;
 
 	pthread_mutex_lock(&i->lock);
 	if (has_new(i)) {
-		b = &i->berth[i->furnished++];
+		b = &i->slot[i->furnished++];
 		i->underway++;
 	}
 	pthread_mutex_unlock(&i->lock);
@@ -176,7 +176,7 @@ static bool furnish(struct vv_cuda_inlet *i)
 	return done;
 }
 
-static int arrive(struct vv_cuda_inlet *i, struct berth *b, struct vv_device_inlet_room **out)
+static int arrive(struct vv_cuda_inlet *i, struct slot *b, struct vv_device_inlet_buffer **out)
 {
 	int rc = vv_cuda_check(cudaStreamSynchronize(b->stream), purpose);
 
@@ -196,9 +196,9 @@ static int refuse(struct vv_cuda_inlet *i, bool no_memory)
 }
 
 /* Rather a new one than to wait. */
-static int take(struct vv_cuda_inlet *i, struct vv_device_inlet_room **out)
+static int take(struct vv_cuda_inlet *i, struct vv_device_inlet_buffer **out)
 {
-	struct berth *b = NULL;
+	struct slot *b = NULL;
 	bool new;
 
 	pthread_mutex_lock(&i->lock);
@@ -206,7 +206,7 @@ static int take(struct vv_cuda_inlet *i, struct vv_device_inlet_room **out)
 		pthread_cond_wait(&i->ready, &i->lock);
 	new = has_new(i) && (!i->queued || in_queue(i, 0)->sent);
 	if (new)
-		b = &i->berth[i->furnished++];
+		b = &i->slot[i->furnished++];
 	else if (i->queued)
 		b = pop(i);
 	pthread_mutex_unlock(&i->lock);
@@ -218,9 +218,9 @@ static int take(struct vv_cuda_inlet *i, struct vv_device_inlet_room **out)
 	return 0;
 }
 
-static int await(struct vv_cuda_inlet *i, struct vv_device_inlet_room **out)
+static int await(struct vv_cuda_inlet *i, struct vv_device_inlet_buffer **out)
 {
-	struct berth *b = NULL;
+	struct slot *b = NULL;
 	size_t empty = 0;
 
 	pthread_mutex_lock(&i->lock);
@@ -237,9 +237,9 @@ static int await(struct vv_cuda_inlet *i, struct vv_device_inlet_room **out)
 	return b ? arrive(i, b, out) : 0;
 }
 
-static int begin(struct vv_cuda_inlet *i, struct berth *b)
+static int begin(struct vv_cuda_inlet *i, struct slot *b)
 {
-	const struct vv_device_inlet_room *r = &b->room;
+	const struct vv_device_inlet_buffer *r = &b->room;
 	struct vv_gpu_landing l = {
 		.bytes = b->stage + r->bytes,
 		.move = (const struct vv_device_inlet_move *)b->stage,
@@ -255,9 +255,9 @@ static int begin(struct vv_cuda_inlet *i, struct berth *b)
 	return rc ? rc : vv_land_run(&l, b->stream);
 }
 
-static int send(struct vv_cuda_inlet *i, struct vv_device_inlet_room *r)
+static int send(struct vv_cuda_inlet *i, struct vv_device_inlet_buffer *r)
 {
-	struct berth *b = &i->berth[r->number];
+	struct slot *b = &i->slot[r->number];
 	int before, rc = r->end ? vv_cuda_enter(i->device, &before) : 0;
 
 	if (rc == 0 && r->end) {

@@ -206,7 +206,7 @@ const struct vv_space *vv_space_cuda(void)
 		.copy_out = copy_out,
 		.copy_in = copy_in,
 		.inlet = &vv_inlet_cuda,
-		.settle = settle,
+		.sync = settle,
 		.open = vv_gpu_sieve_open,
 		.close = vv_gpu_sieve_close,
 		.pass = vv_gpu_sieve_pass,

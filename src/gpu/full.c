@@ -57,5 +57,5 @@ int vv_full_pass(struct vv_outlet *o, const struct vv_span *span, size_t n, uint
 	}
 	counts->changed = counts->fresh;
 	vv_mem_free(piece);
-	return rc ? rc : vv_outlet_tell(o, 0);
+	return rc ? rc : vv_outlet_deliver(o, 0);
 }

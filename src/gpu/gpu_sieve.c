@@ -246,7 +246,7 @@ int vv_gpu_sieve_begin(struct vv_sieve *base, struct vv_span *span, size_t n)
 	return rc;
 }
 
-int vv_gpu_sieve_learn(struct vv_sieve *base, const struct vv_lesson *lesson, size_t n)
+int vv_gpu_sieve_learn(struct vv_sieve *base, const struct vv_grain_bytes *lesson, size_t n)
 {
 	struct vv_gpu_sieve *s = sieve_of(base);
 	int before, rc = vv_cuda_enter(base->opt.device, &before);

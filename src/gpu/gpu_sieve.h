@@ -30,7 +30,7 @@ int vv_gpu_sieve_open(const struct vv_sieve_options *opt, struct vv_pool *pool, 
 void vv_gpu_sieve_close(struct vv_sieve *s);
 int vv_gpu_sieve_pass(struct vv_sieve *s, struct vv_span *span, size_t n, uint32_t ordinal, const struct vv_sink *sink);
 int vv_gpu_sieve_begin(struct vv_sieve *s, struct vv_span *span, size_t n);
-int vv_gpu_sieve_learn(struct vv_sieve *s, const struct vv_lesson *lesson, size_t n);
+int vv_gpu_sieve_learn(struct vv_sieve *s, const struct vv_grain_bytes *lesson, size_t n);
 int vv_gpu_sieve_adopt(struct vv_sieve *s, uint32_t ordinal, const struct vv_number_range *usable, size_t n_usable);
 void vv_gpu_sieve_forget(struct vv_sieve *s, uint32_t ordinal);
 

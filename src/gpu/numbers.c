@@ -1,6 +1,7 @@
 #include "gpu/numbers.h"
 #include "base/mem.h"
 #include <stdlib.h>
+#include <string.h>
 
 static const char purpose[] = "the digests of the grains";
 
@@ -88,18 +89,23 @@ static int carry(struct vv_numbers *to, struct vv_gpu_span *now, const struct vv
 			 tiles * sizeof(*to->of.tile), stream);
 }
 
-static int carry_all(struct vv_numbers *now, struct vv_numbers *was, cudaStream_t stream)
+/* `was` stays as it is: it is needed if this fails. */
+static int carry_all(struct vv_numbers *now, const struct vv_numbers *was, cudaStream_t stream)
 {
-	int rc = 0;
+	struct vv_numbers_region *sorted = vv_mem_new(was->n, sizeof(*sorted));
+	int rc = sorted ? 0 : VV_ENOMEM;
 
-	if (was->n)
-		qsort(was->region, was->n, sizeof(*was->region), by_id);
+	if (rc == 0 && was->n) {
+		memcpy(sorted, was->region, was->n * sizeof(*sorted));
+		qsort(sorted, was->n, sizeof(*sorted), by_id);
+	}
 	for (size_t i = 0; rc == 0 && i < now->n && was->n; i++) {
-		const struct vv_numbers_region *r = bsearch(&now->region[i], was->region, was->n, sizeof(*was->region), by_id);
+		const struct vv_numbers_region *r = bsearch(&now->region[i], sorted, was->n, sizeof(*sorted), by_id);
 
 		if (r)
 			rc = carry(now, &now->region[i].span, was, &r->span, stream);
 	}
+	vv_mem_free(sorted);
 	return rc;
 }
 
@@ -141,6 +147,8 @@ int vv_numbers_publish(struct vv_numbers *g, cudaStream_t stream)
 				   purpose);
 	if (rc == 0)
 		rc = vv_cuda_check(cudaStreamSynchronize(stream), purpose);
+	else
+		cudaStreamSynchronize(stream); /* the copy reads from `span` */
 	vv_mem_free(span);
 	return rc;
 }

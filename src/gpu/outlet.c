@@ -52,7 +52,7 @@ void vv_outlet_expect(struct vv_outlet *o, uint64_t n)
 	o->expected = n;
 }
 
-int vv_outlet_tell(struct vv_outlet *o, unsigned most)
+int vv_outlet_deliver(struct vv_outlet *o, unsigned most)
 {
 	while (o->n && o->room[o->first].used == o->room[o->first].len) {
 		struct vv_outlet_room *r = &o->room[o->first];
@@ -83,7 +83,7 @@ static int take_room(struct vv_outlet *o, struct vv_outlet_room **out)
 		*out = last;
 		return 0;
 	}
-	rc = vv_outlet_tell(o, VV_OUTLET_ROOMS - 1);
+	rc = vv_outlet_deliver(o, VV_OUTLET_ROOMS - 1);
 	if (rc)
 		return rc;
 	last = &o->room[(o->first + o->n) % VV_OUTLET_ROOMS];

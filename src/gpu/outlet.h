@@ -36,7 +36,7 @@ int vv_outlet_gather(struct vv_outlet *o, const uint32_t *number, size_t n);
 /* The next data: whole grains that lie together in device memory. */
 int vv_outlet_copy(struct vv_outlet *o, const uint8_t *p, size_t len);
 /* Tells the sink of rooms that are full, and waits until at most so many are under way. */
-int vv_outlet_tell(struct vv_outlet *o, unsigned most);
+int vv_outlet_deliver(struct vv_outlet *o, unsigned most);
 /* After a failure: nothing of ours writes into rooms of the sink any more. */
 void vv_outlet_stop(struct vv_outlet *o);
 

@@ -396,7 +396,7 @@ static int finish(struct sift *p)
 		rc = wait_for(p->s->done);
 	if (rc == 0 && p->pending)
 		rc = give_pieces(p, (p->turn + VV_WORK_TURNS - 1) % VV_WORK_TURNS);
-	return rc ? rc : vv_outlet_tell(&p->s->outlet, 0);
+	return rc ? rc : vv_outlet_deliver(&p->s->outlet, 0);
 }
 
 static int do_all(struct sift *p)

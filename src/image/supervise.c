@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct tend {
+struct supervision {
 	struct varve *v;
 	const struct vv_lineage *lin;
 	struct vv_pool *pool;
@@ -35,7 +35,7 @@ void vv_supervise_prepare(void)
 	vv_restore_one_adopt();
 }
 
-__attribute__((format(printf, 2, 3))) static void tell(const struct tend *t, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void report(const struct supervision *t, const char *fmt, ...)
 {
 	char text[1200];
 	va_list ap;
@@ -43,39 +43,39 @@ __attribute__((format(printf, 2, 3))) static void tell(const struct tend *t, con
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	t->opt->tell(t->opt->arg, text);
+	t->opt->report(t->opt->arg, text);
 }
 
 /* ---- the program ------------------------------------------------------------------------------------------------------------- */
 
 /* A session of its own, and files as its streams: what CRIU can save. It appends: criu does not mind that such a file has grown. */
-static int start(struct tend *t)
+static int start(struct supervision *t)
 {
 	int fd = open(t->opt->output, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600), rc;
-	const struct vv_child how = { .word = t->opt->command, .input = "/dev/null", .output = fd, .session = true, .masked = true, .mask = t->opt->mask };
+	const struct vv_child how = { .argv = t->opt->command, .input = "/dev/null", .output = fd, .session = true, .masked = true, .mask = t->opt->mask };
 
 	if (fd < 0)
 		return vv_err_sys(errno, "cannot open '%s' for the program's output", t->opt->output);
 	rc = vv_child_start(&how, &t->pid);
 	close(fd);
 	if (rc == 0)
-		tell(t, "process %d started", (int)t->pid);
+		report(t, "process %d started", (int)t->pid);
 	return rc;
 }
 
-static int revive(struct tend *t)
+static int revive(struct supervision *t)
 {
 	const struct vv_restore_one_options opt = { .memory = t->opt->memory };
 	int rc = vv_restore_one_run(t->lin, t->epoch, t->pool, &opt, &t->pid);
 
 	if (rc == 0)
-		tell(t, "process %d restored from epoch %" PRIu64, (int)t->pid, t->epoch);
+		report(t, "process %d restored from epoch %" PRIu64, (int)t->pid, t->epoch);
 	return rc;
 }
 
 /* ---- events ------------------------------------------------------------------------------------------------------------------ */
 
-static void reap(struct tend *t)
+static void reap(struct supervision *t)
 {
 	int status;
 	pid_t pid;
@@ -87,7 +87,7 @@ static void reap(struct tend *t)
 		}
 }
 
-static void checkpoint(struct tend *t)
+static void checkpoint(struct supervision *t)
 {
 	const struct vv_dump_options opt = { .pid = &t->pid, .n_pids = 1, .leave_running = true, .memory = t->opt->memory, .segments = t->opt->segments,
 					      .precopy = t->opt->precopy };
@@ -100,13 +100,13 @@ static void checkpoint(struct tend *t)
 	} else {
 		reap(t);
 		if (t->pid) /* else it has ended meanwhile, which is told anyway */
-			tell(t, "no checkpoint: %s", vv_err_last());
+			report(t, "no checkpoint: %s", vv_err_last());
 	}
 	vv_dump_report_fini(&r);
 	t->due = began + t->opt->every_s;
 }
 
-static void wait_for_event(struct tend *t)
+static void wait_for_event(struct supervision *t)
 {
 	double left = t->opt->every_s > 0 ? t->due - vv_clock_s() : 3600;
 	int signal_number = vv_child_await(&ours, left);
@@ -125,7 +125,7 @@ static void wait_for_event(struct tend *t)
 int vv_supervise_run(struct varve *v, const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_supervise_options *opt, int *status,
 		uint64_t *epoch)
 {
-	struct tend t = { .v = v, .lin = lin, .pool = pool, .opt = opt, .epoch = opt->resume };
+	struct supervision t = { .v = v, .lin = lin, .pool = pool, .opt = opt, .epoch = opt->resume };
 	char words[VV_CHILD_WORDS];
 	int rc = t.epoch ? revive(&t) : start(&t);
 
@@ -134,11 +134,11 @@ int vv_supervise_run(struct varve *v, const struct vv_lineage *lin, struct vv_po
 		while (t.pid)
 			wait_for_event(&t);
 		if (!vv_child_is_fine(t.status))
-			tell(&t, "the program %s", vv_child_tell(t.status, words));
+			report(&t, "the program %s", vv_child_describe(t.status, words));
 		if (vv_child_is_fine(t.status) || t.dismissed)
 			break;
 		if (t.restarts == opt->max_restarts) {
-			tell(&t, "it was restarted %" PRIu64 " times, and is left as it is", t.restarts);
+			report(&t, "it was restarted %" PRIu64 " times, and is left as it is", t.restarts);
 			break;
 		}
 		t.restarts++;

@@ -17,7 +17,7 @@ struct vv_supervise_options {
 	const char *segments;
 	bool precopy;
 	void *arg;
-	void (*tell)(void *arg, const char *text); /* each event, in a sentence */
+	void (*report)(void *arg, const char *text); /* each event, in a sentence */
 	void (*saved)(void *arg, const struct vv_dump_report *r);
 };
 

@@ -17,15 +17,15 @@
 #include "preload/argv.h"
 #include "preload/libc_memory_fortran.h"
 #include "preload/library.h"
-#include "track/fence.h"
+#include "track/write_protect.h"
 #include <errno.h>
 
-static void *live(void *arg);
+static void *run_thread(void *arg);
 
 /* A function that a thread begins with may leave the last word to malloc, which then returns to `live`. */
 static bool is_of_thread(uintptr_t caller)
 {
-	return caller - (uintptr_t)live < 256;
+	return caller - (uintptr_t)run_thread < 256;
 }
 
 __thread bool vv_alloc_on_behalf;
@@ -35,10 +35,10 @@ bool vv_alloc_decide(uintptr_t caller)
 {
 	bool program = vv_caller_is_program(caller);
 
-	if ((!program && !vv_alloc_on_behalf && !is_of_thread(caller) && !vv_libc_memory_fortran_calls(caller)) || !vv_heap_settle())
+	if ((!program && !vv_alloc_on_behalf && !is_of_thread(caller) && !vv_libc_memory_fortran_calls(caller)) || !vv_heap_prepare_thread())
 		return false;
 	if (program)
-		vv_caller_note(caller, vv_heap_settled, &vv_heap.phase);
+		vv_caller_note(caller, vv_heap_thread_phase, &vv_heap.phase);
 	return true;
 }
 
@@ -69,7 +69,7 @@ bool vv_alloc_is_ours(const char *name)
 	void *first = dlsym(RTLD_DEFAULT, name), *symbol = NULL;
 	Dl_info theirs, ours;
 
-	return !first || !dladdr1(first, &theirs, &symbol, RTLD_DL_SYMENT) || !dladdr((void *)&live, &ours) || theirs.dli_fbase == ours.dli_fbase ||
+	return !first || !dladdr1(first, &theirs, &symbol, RTLD_DL_SYMENT) || !dladdr((void *)&run_thread, &ours) || theirs.dli_fbase == ours.dli_fbase ||
 	       !symbol || ((const ElfW(Sym) *)symbol)->st_shndx == SHN_UNDEF;
 }
 
@@ -113,7 +113,7 @@ __attribute__((constructor(101))) static void begin(int argc, char **argv)
 {
 	if (!vv_alloc_is_ours("malloc")) { /* what we allocate for its callers must be its own, too */
 		vv_alloc_process_malloc = (void *(*)(size_t))dlsym(RTLD_DEFAULT, "malloc");
-		vv_heap_forgo("the executable has an allocator of its own, which cannot be replaced");
+		vv_heap_disable("the executable has an allocator of its own, which cannot be replaced");
 	}
 	vv_env_keep();
 	vv_library_begin();
@@ -122,7 +122,7 @@ __attribute__((constructor(101))) static void begin(int argc, char **argv)
 	have_one_heap();
 	vv_libc_memory_fortran_ask();
 	find_usable_size();
-	if (vv_heap_settle())
+	if (vv_heap_prepare_thread())
 		vv_argv_begin(argc, argv);
 }
 
@@ -163,12 +163,12 @@ void *calloc(size_t n, size_t size)
 }
 
 /* The C library gives its blocks back to the kernel past our munmap; the heap gives its own by our madvise. */
-static void vacate(void *p)
+static void unprotect_freed(void *p)
 {
 	int saved = errno;
 
-	if (p && vv_fence_is_any_shut())
-		vv_fence_vacate(p, usable_size(p));
+	if (p && vv_write_protect_is_active())
+		vv_write_protect_before_free(p, usable_size(p));
 	errno = saved;
 }
 
@@ -178,7 +178,7 @@ void vv_alloc_free_other(void *p)
 		vv_heap_free(p);
 		return;
 	}
-	vacate(p);
+	unprotect_freed(p);
 	__libc_free(p);
 }
 
@@ -192,7 +192,7 @@ static inline void *resize(void *p, size_t n, bool program)
 	if (!p)
 		return program ? vv_heap_alloc(n) : __libc_malloc(n);
 	if (!vv_heap_owns(p)) {
-		vacate(p);
+		unprotect_freed(p);
 		return __libc_realloc(p, n);
 	}
 	if (n)
@@ -289,15 +289,15 @@ int dlclose(void *handle)
 
 /* ---- threads: numbered by who makes them, not by who comes first ------------------------------------------------------------- */
 
-struct birth {
+struct thread_start {
 	void *(*fn)(void *);
 	void *arg;
 	unsigned number;
 };
 
-__attribute__((noinline, aligned(64))) static void *live(void *arg)
+__attribute__((noinline, aligned(64))) static void *run_thread(void *arg)
 {
-	struct birth b = *(struct birth *)arg;
+	struct thread_start b = *(struct thread_start *)arg;
 	void *result;
 
 	__libc_free(arg);
@@ -310,7 +310,7 @@ __attribute__((noinline, aligned(64))) static void *live(void *arg)
 int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
 {
 	int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) = next("pthread_create");
-	struct birth *b;
+	struct thread_start *b;
 	int rc;
 
 	if (!vv_caller_makes_workers((uintptr_t)__builtin_return_address(0)))
@@ -319,8 +319,8 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(vo
 	b = __libc_malloc(sizeof(*b));
 	if (!b)
 		return EAGAIN;
-	*b = (struct birth){ fn, arg, vv_heap_next_thread() };
-	rc = real(thread, attr, live, b);
+	*b = (struct thread_start){ fn, arg, vv_heap_next_thread() };
+	rc = real(thread, attr, run_thread, b);
 	if (rc)
 		__libc_free(b);
 	return rc;

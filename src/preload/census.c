@@ -69,7 +69,7 @@ static void note(struct difference *d, uint64_t at, uint8_t now, uint8_t then)
 	snprintf(d->first, sizeof(d->first), "at %#" PRIx64 " there is %s and was %s", at, is, was);
 }
 
-static int tell(const struct difference *d)
+static int err_difference(const struct difference *d)
 {
 	if (d->missing + d->surplus + d->resized == 0)
 		return 0;
@@ -95,5 +95,5 @@ int vv_census_compare(const struct vv_census *now, const struct vv_census *then)
 		if (step_b)
 			more_b = vv_census_next(&b);
 	}
-	return more_a < 0 || more_b < 0 ? VV_EDAMAGED : tell(&d);
+	return more_a < 0 || more_b < 0 ? VV_EDAMAGED : err_difference(&d);
 }

@@ -31,7 +31,7 @@ struct heap_lane {
 };
 
 struct vv_heap vv_heap = { .phase = VV_HEAP_NONE };
-__thread uintptr_t vv_heap_settled;
+__thread uintptr_t vv_heap_thread_phase;
 static struct heap_lane lane[VV_HEAP_LANES];
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -128,7 +128,7 @@ static bool reach(struct heap_lane *l, size_t n)
 	return true;
 }
 
-int vv_heap_reach(unsigned l, size_t n)
+int vv_heap_extend(unsigned l, size_t n)
 {
 	bool ok;
 
@@ -192,7 +192,7 @@ static bool give_to_kernel(void *p, size_t n)
 	return gone;
 }
 
-void vv_heap_hold(bool hold)
+void vv_heap_keep_freed(bool hold)
 {
 	atomic_store(&held, hold);
 	while (hold && atomic_load(&giving))
@@ -257,7 +257,7 @@ static struct heap_lane *lane_of(int phase)
 }
 
 /* This thread allocates as the phase asks. What its cache holds is of the phase before, or of the C library's early days: given back. */
-static bool settle(int phase)
+static bool prepare(int phase)
 {
 	struct heap_lane *l;
 	unsigned bind;
@@ -276,17 +276,17 @@ static bool settle(int phase)
 	vv_je_mallctl("thread.tcache.flush", NULL, NULL, NULL, 0);
 	if (vv_je_mallctl("thread.arena", NULL, NULL, &bind, sizeof(bind)) != 0)
 		return false;
-	vv_heap_settled = (uintptr_t)phase;
+	vv_heap_thread_phase = (uintptr_t)phase;
 	return true;
 }
 
-bool vv_heap_settle(void)
+bool vv_heap_prepare_thread(void)
 {
 	int phase;
 
 	vv_heap_begin();
 	phase = atomic_load(&vv_heap.phase);
-	if (phase != VV_HEAP_NONE && (vv_heap_settled == (uintptr_t)phase || settle(phase)))
+	if (phase != VV_HEAP_NONE && (vv_heap_thread_phase == (uintptr_t)phase || prepare(phase)))
 		return true;
 	errno = ENOMEM;
 	return false;
@@ -304,7 +304,7 @@ void vv_heap_name_thread(unsigned number)
 
 /* ---- objects -------------------------------------------------------------------------------------------------------------- */
 
-static size_t whole(size_t n)
+static size_t at_least_grain(size_t n)
 {
 	return n < VV_HEAP_GRAIN ? VV_HEAP_GRAIN : n;
 }
@@ -318,18 +318,18 @@ static void *marked(void *p, size_t n)
 
 void *vv_heap_alloc(size_t n)
 {
-	return marked(vv_je_malloc(whole(n)), n);
+	return marked(vv_je_malloc(at_least_grain(n)), n);
 }
 
 void *vv_heap_alloc_zeroed(size_t n)
 {
-	return marked(vv_je_calloc(1, whole(n)), n);
+	return marked(vv_je_calloc(1, at_least_grain(n)), n);
 }
 
 /* What jemalloc takes for it may be much more. */
 void *vv_heap_alloc_aligned(size_t align, size_t n)
 {
-	void *p = vv_je_memalign(align, whole(n));
+	void *p = vv_je_memalign(align, at_least_grain(n));
 
 	return p ? marked(p, vv_je_malloc_usable_size(p)) : NULL;
 }
@@ -395,9 +395,9 @@ void *vv_heap_resize(void *p, size_t n)
 
 	if (mark == before)
 		return p;
-	if (!vv_heap_is_settled() && !vv_heap_settle())
+	if (!vv_heap_is_thread_ready() && !vv_heap_prepare_thread())
 		return NULL;
-	if (is_unknown(p) || (vv_heap_settled == VV_HEAP_RUNNING && (uintptr_t)p < lane[VV_HEAP_LATER].lo)) {
+	if (is_unknown(p) || (vv_heap_thread_phase == VV_HEAP_RUNNING && (uintptr_t)p < lane[VV_HEAP_LATER].lo)) {
 		size_t room = vv_heap_room(p);
 
 		return n <= room && n >= room / 2 ? p : move(p, room, n);
@@ -405,7 +405,7 @@ void *vv_heap_resize(void *p, size_t n)
 	if (before && before < LARGE_FIRST && mark < LARGE_FIRST)
 		return resize_small(p, before, mark, n);
 	*vv_heap_mark(p) = 0;
-	q = vv_je_realloc(p, whole(n));
+	q = vv_je_realloc(p, at_least_grain(n));
 	*vv_heap_mark(q ? q : p) = q ? mark : before;
 	if (!q)
 		errno = ENOMEM; /* this jemalloc leaves it as it was */
@@ -414,12 +414,12 @@ void *vv_heap_resize(void *p, size_t n)
 
 /* ---- its life --------------------------------------------------------------------------------------------------------------- */
 
-const char *vv_heap_trouble(void)
+const char *vv_heap_error(void)
 {
 	return trouble;
 }
 
-void vv_heap_forgo(const char *reason)
+void vv_heap_disable(const char *reason)
 {
 	snprintf(trouble, sizeof(trouble), "%s", reason);
 }
@@ -517,7 +517,7 @@ static void begin(void)
 	je_opt_cache_oblivious = false;
 	my_number = vv_heap_next_thread() + 1;
 	pthread_atfork(lock_lanes, unlock_lanes, unlock_lanes_of_child); /* before jemalloc begins */
-	if (settle(VV_HEAP_STARTUP))
+	if (prepare(VV_HEAP_STARTUP))
 		atomic_store(&vv_heap.phase, VV_HEAP_STARTUP);
 	else
 		snprintf(trouble, sizeof(trouble), "this jemalloc makes no arenas of another's memory (5.3 or later does)");
@@ -565,7 +565,7 @@ void vv_heap_walk(void (*fn)(void *arg, uintptr_t at, uint8_t mark), void *arg)
 
 /* Marks that contradict each other are of threads that allocated while the checkpoint was taken. Such a lane keeps its content, and new memory comes from
  * beyond it. */
-static int know(struct heap_lane *l)
+static int rebuild_lane(struct heap_lane *l)
 {
 	size_t used = l->used;
 
@@ -587,7 +587,7 @@ int vv_heap_run(bool restored)
 	int rc = 0;
 
 	for (unsigned i = VV_HEAP_LATER; rc == 0 && restored && i < VV_HEAP_LANES; i++)
-		rc = know(&lane[i]);
+		rc = rebuild_lane(&lane[i]);
 	for (unsigned i = 0; i < VV_HEAP_LATER; i++)
 		if (lane[i].arena)
 			vv_je_set_decay(lane[i].arena - 1, 10000);
@@ -596,7 +596,7 @@ int vv_heap_run(bool restored)
 	return rc;
 }
 
-void vv_heap_disown(uintptr_t at)
+void vv_heap_free_startup(uintptr_t at)
 {
 	vv_je_free((void *)at);
 }

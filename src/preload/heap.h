@@ -42,7 +42,7 @@ struct vv_heap {
 };
 extern struct vv_heap vv_heap __attribute__((visibility("hidden")));
 /* The phase that this thread allocates for; only one in which there is a heap. */
-extern __thread uintptr_t vv_heap_settled __attribute__((visibility("hidden"), tls_model("initial-exec")));
+extern __thread uintptr_t vv_heap_thread_phase __attribute__((visibility("hidden"), tls_model("initial-exec")));
 
 static inline bool vv_heap_owns(const void *p)
 {
@@ -72,11 +72,11 @@ static inline uint8_t vv_heap_mark_of(size_t n)
 size_t vv_heap_mark_room(uint8_t mark);
 
 /* Makes this thread ready to allocate; false, with ENOMEM, if it cannot be, or there is no heap. */
-bool vv_heap_settle(void);
+bool vv_heap_prepare_thread(void);
 
-static inline bool vv_heap_is_settled(void)
+static inline bool vv_heap_is_thread_ready(void)
 {
-	return __builtin_expect(vv_heap_settled == (uintptr_t)atomic_load_explicit(&vv_heap.phase, memory_order_relaxed), 1);
+	return __builtin_expect(vv_heap_thread_phase == (uintptr_t)atomic_load_explicit(&vv_heap.phase, memory_order_relaxed), 1);
 }
 
 /* As malloc and its like, by a thread that is settled. */
@@ -87,11 +87,11 @@ void *vv_heap_resize(void *p, size_t n); /* p is the heap's, n > 0 */
 void vv_heap_free(void *p);              /* it is the heap's */
 size_t vv_heap_room(const void *p);
 
-/* Where it lies is told by VV_RUN_PROTOCOL_ARENA. Called once, by the first malloc; what it fails with is in vv_heap_trouble. */
+/* Where it lies is told by VV_RUN_PROTOCOL_ARENA. Called once, by the first malloc; what it fails with is in vv_heap_error. */
 void vv_heap_begin(void);
-const char *vv_heap_trouble(void); /* "" if there is a heap */
+const char *vv_heap_error(void); /* "" if there is a heap */
 /* There will be none, for this reason. Called before vv_heap_begin. */
-void vv_heap_forgo(const char *reason);
+void vv_heap_disable(const char *reason);
 
 /* Threads have numbers in the order in which they were made: this makes one for a new thread, and this tells it. */
 unsigned vv_heap_next_thread(void);
@@ -105,7 +105,7 @@ size_t vv_heap_piece(unsigned lane, size_t i, uintptr_t *lo);
 /* The bytes of a lane that were handed to jemalloc. */
 size_t vv_heap_used(unsigned lane);
 /* Makes the first n bytes of a lane writable memory, and their marks; n counts as used. */
-int vv_heap_reach(unsigned lane, size_t n);
+int vv_heap_extend(unsigned lane, size_t n);
 size_t vv_heap_lane_size(unsigned lane);
 
 /* Start-up is over: calls fn for every object of it, in the order of addresses. */
@@ -115,8 +115,8 @@ int vv_heap_run(bool restored);
 /* The first object from `at` on, or `end`. */
 uintptr_t vv_heap_next(uintptr_t at, uintptr_t end);
 /* Freed memory does not go back to the kernel from now on, or does again. */
-void vv_heap_hold(bool hold);
+void vv_heap_keep_freed(bool hold);
 /* Gives back an object of start-up that the restored state does not have. */
-void vv_heap_disown(uintptr_t at);
+void vv_heap_free_startup(uintptr_t at);
 
 #endif

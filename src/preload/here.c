@@ -39,7 +39,7 @@ static int events = -1;
 /* ---- events ----------------------------------------------------------------------------------------------------------------- */
 
 /* false: nobody hears. What went wrong is said then where the program speaks, and else by who hears, in the same words. */
-static bool tell(const char *word, uint64_t epoch, const char *sentence)
+static bool write_event(const char *word, uint64_t epoch, const char *sentence)
 {
 	char line[1200];
 	int n = snprintf(line, sizeof(line), "%s %" PRIu64 "%s%.1024s\n", word, epoch, *sentence ? " " : "", sentence);
@@ -55,10 +55,10 @@ static bool tell(const char *word, uint64_t epoch, const char *sentence)
 
 static atomic_bool told; /* of a failure that the next call reports once more */
 
-static void tell_done(void *arg, uint64_t epoch, int rc)
+static void write_result(void *arg, uint64_t epoch, int rc)
 {
 	(void)arg;
-	if (tell(rc ? "failed" : "durable", epoch, rc ? varve_last_error() : "") && rc)
+	if (write_event(rc ? "failed" : "durable", epoch, rc ? varve_last_error() : "") && rc)
 		atomic_store(&told, true);
 }
 
@@ -185,7 +185,7 @@ static int open_session(void)
 	if (rc == 0)
 		rc = suit_heap();
 	if (rc == 0)
-		varve_on_done(session, tell_done, NULL);
+		varve_on_done(session, write_result, NULL);
 	return rc;
 }
 
@@ -210,7 +210,7 @@ static void refuse(int rc, uint64_t epoch)
 {
 	const char *word = rc == VV_EDAMAGED || rc == VV_ENOENT ? "damaged" : rc == VV_EIO ? "unread" : "refused";
 
-	if (!tell(word, epoch, varve_last_error()) && (!session || session->ctx.rank == 0))
+	if (!write_event(word, epoch, varve_last_error()) && (!session || session->ctx.rank == 0))
 		fprintf(stderr, "varve: epoch %" PRIu64 " cannot be restored: %s\n", epoch, varve_last_error());
 	_exit(VV_RUN_PROTOCOL_REFUSED);
 }
@@ -224,22 +224,22 @@ static int restore(void)
 	if (rc == 0 && !none)
 		rc = vv_state_restore(session, epoch, &touched);
 	if (rc > 0 && epoch != VARVE_LATEST) {
-		int spared = vv_retention_spare_above(session, epoch);
+		int spared = vv_retention_exempt_above(session, epoch);
 
 		rc = spared < 0 ? spared : rc;
 	}
 	if (rc < 0)
 		refuse(rc, epoch == VARVE_LATEST ? varve_epoch(session) : epoch);
 	if (rc > 0)
-		tell("restored", varve_epoch(session), "");
+		write_event("restored", varve_epoch(session), "");
 	return rc;
 }
 
 /* There will be no checkpoints, for this reason. */
-static int forgo(int rc)
+static int disable(int rc)
 {
 	vv_err_save(rc, &reason);
-	if (!tell("unable", 0, reason.message))
+	if (!write_event("unable", 0, reason.message))
 		vv_log_warn("no checkpoints are taken: %s", reason.message);
 	varve_close(session);
 	session = NULL;
@@ -258,7 +258,7 @@ static int begin(void)
 	if (rc == 0)
 		rc = vv_state_begin(session, globals && strcmp(globals, "1") == 0);
 	if (rc)
-		return forgo(rc);
+		return disable(rc);
 	if (!session->ctx.group) /* ranks end by MPI_Finalize; one that ends otherwise must not wait for the others */
 		atexit(close_session);
 	rc = restore();
@@ -266,8 +266,8 @@ static int begin(void)
 		return rc;
 	rc = vv_state_start(session);
 	if (rc)
-		return forgo(rc);
-	tell("fresh", 0, "");
+		return disable(rc);
+	write_event("fresh", 0, "");
 	return 0;
 }
 
@@ -283,15 +283,15 @@ static int take(void)
 {
 	int rc = vv_state_declare(session);
 
-	vv_heap_hold(true);
+	vv_heap_keep_freed(true);
 	if (rc == 0)
 		rc = varve_checkpoint(session);
-	vv_heap_hold(false);
+	vv_heap_keep_freed(false);
 	if (rc == 0) {
-		tell("taken", varve_epoch(session), when_committed());
+		write_event("taken", varve_epoch(session), when_committed());
 		if (session->ctx.rank == 0)
 			vv_state_look();
-	} else if (!atomic_exchange(&told, false) && !tell("failed", 0, varve_last_error())) {
+	} else if (!atomic_exchange(&told, false) && !write_event("failed", 0, varve_last_error())) {
 		vv_log_warn("no checkpoint was taken: %s", varve_last_error());
 	}
 	return rc;
@@ -303,7 +303,7 @@ struct quiet {
 	sigset_t before;
 };
 
-static void hush(struct quiet *q)
+static void block_signals(struct quiet *q)
 {
 	if (!q->is)
 		vv_block_signals_begin(&q->before);
@@ -317,7 +317,7 @@ static int call(struct quiet *q)
 	if (unable)
 		return vv_err_restore(&reason);
 	if (!session) {
-		hush(q);
+		block_signals(q);
 		rc = begin();
 		if (rc)
 			return rc;
@@ -325,7 +325,7 @@ static int call(struct quiet *q)
 	rc = varve_due(session);
 	if (rc <= 0)
 		return rc;
-	hush(q);
+	block_signals(q);
 	return take();
 }
 

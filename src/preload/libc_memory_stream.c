@@ -82,7 +82,7 @@ int fclose(FILE *f)
 	struct libc_memory_stream *s = take(f);
 	int rc = THEIRS(fclose)(f);
 
-	if (s && vv_heap_settle())
+	if (s && vv_heap_prepare_thread())
 		settle(s);
 	return rc;
 }

@@ -171,7 +171,7 @@ struct outside_pointers_place {
 	size_t size;
 };
 
-static void tell(const struct outside_pointers_place *in, uintptr_t at, uintptr_t p, const char *who)
+static void warn_pointer(const struct outside_pointers_place *in, uintptr_t at, uintptr_t p, const char *who)
 {
 	char name[96];
 
@@ -191,7 +191,7 @@ static void examine(const struct outside_pointers_place *in, uintptr_t at, uintp
 		return;
 	who = m->path[0] ? m->path : owner_of(p, n);
 	if (who && is_new(who))
-		tell(in, at, p, who);
+		warn_pointer(in, at, p, who);
 }
 
 /* ---- where is looked ------------------------------------------------------------------------------------------------------------ */

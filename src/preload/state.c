@@ -170,13 +170,13 @@ static void digest_arguments(struct vv_digest *out)
 /* It may have an allocator of its own, in the executable, which nothing can stand in front of. */
 static void warn_if_empty(void)
 {
-	if (!vv_heap_trouble()[0] && census.objects == vv_argv_is_moved() && plan.globals.n == 0 && n_named == 0)
+	if (!vv_heap_error()[0] && census.objects == vv_argv_is_moved() && plan.globals.n == 0 && n_named == 0)
 		vv_log_warn("the program has allocated nothing that could be saved: is it linked statically, or with an allocator of its own?");
 }
 
 int vv_state_begin(struct varve *v, bool globals)
 {
-	int rc = vv_heap_trouble()[0] ? vv_err_set(VV_ENOTSUP, "the heap is not captured: %s", vv_heap_trouble()) : 0;
+	int rc = vv_heap_error()[0] ? vv_err_set(VV_ENOTSUP, "the heap is not captured: %s", vv_heap_error()) : 0;
 
 	if (rc == 0)
 		rc = digest_program(&plan.executable);
@@ -370,7 +370,7 @@ static int reach_all(void)
 
 	for (unsigned i = 0; rc == 0 && i < VV_HEAP_LANES; i++)
 		if (plan.used[i])
-			rc = vv_heap_reach(i, plan.used[i]);
+			rc = vv_heap_extend(i, plan.used[i]);
 	return rc;
 }
 
@@ -382,12 +382,12 @@ static int give_back(void)
 
 	while ((more = vv_census_next(&c)) > 0)
 		if (*vv_heap_mark((void *)(uintptr_t)c.at) == 0)
-			vv_heap_disown(c.at);
+			vv_heap_free_startup(c.at);
 	return more;
 }
 
 /* The program may have shut some of it, which then would be shut again before it is put back. */
-static int open_exceptions(struct vv_reopen *latch)
+static int open_exceptions(struct vv_make_writable *writable)
 {
 	struct vv_memory_range *r = vv_mem_new(n_named + 1, sizeof(*r)), bad;
 	size_t n = 0;
@@ -396,7 +396,7 @@ static int open_exceptions(struct vv_reopen *latch)
 	for (size_t i = 0; r && i < n_named; i++)
 		if (!named[i].name && named[i].len)
 			r[n++] = (struct vv_memory_range){ (uintptr_t)named[i].p, (uintptr_t)named[i].p + named[i].len, false };
-	rc = r ? vv_reopen_open(latch, r, n, &bad) : VV_ENOMEM;
+	rc = r ? vv_make_writable_begin(writable, r, n, &bad) : VV_ENOMEM;
 	vv_mem_free(r);
 	return rc == VV_EINVAL ? vv_err_context(rc, "varve_except_here") : rc;
 }
@@ -432,12 +432,12 @@ static void put_exceptions(const uint8_t *from)
 /* The point of no return is passed when all ranks are ready for it. */
 static int overwrite(struct varve *v, uint64_t epoch, bool *touched)
 {
-	struct vv_reopen latch = { 0 };
+	struct vv_make_writable writable = { 0 };
 	uint8_t *kept = NULL;
 	int rc = reach_all();
 
 	if (rc == 0)
-		rc = open_exceptions(&latch);
+		rc = open_exceptions(&writable);
 	if (rc == 0)
 		rc = keep_exceptions(&kept);
 	if (rc == 0)
@@ -456,7 +456,7 @@ static int overwrite(struct varve *v, uint64_t epoch, bool *touched)
 	if (rc == 0)
 		rc = give_back();
 	vv_mem_free(kept);
-	return vv_restore_shut(&latch, rc);
+	return vv_restore_protect_again(&writable, rc);
 }
 
 int vv_state_restore(struct varve *v, uint64_t epoch, bool *touched)

@@ -173,7 +173,7 @@ static void declare(struct varve *v)
 		add(&declared, (uintptr_t)v->region[i]->p, (uintptr_t)v->region[i]->p + v->region[i]->shape.len, NULL);
 	if (file)
 		add_variables(&all, file, len);
-	if (!*vv_heap_trouble())
+	if (!*vv_heap_error())
 		vv_heap_walk(add_object, &all);
 	if (declared.n)
 		qsort(declared.at, declared.n, sizeof(*declared.at), by_address);

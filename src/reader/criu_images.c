@@ -271,7 +271,7 @@ static int read_all(struct criu *c, uint64_t id)
 	rc = read_names(c);
 	if (rc == 0)
 		rc = read_areas(c, vv_proto_number(task, 1));
-	vv_memory_areas_settle(&c->memory, c->exe);
+	vv_memory_areas_finish(&c->memory, c->exe);
 	if (rc == 0)
 		rc = mark_stacks(c, task);
 	return rc ? rc : read_pages(c);

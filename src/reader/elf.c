@@ -235,7 +235,7 @@ static bool find_headers(struct core *c)
 
 static void name_areas(struct core *c)
 {
-	vv_memory_areas_settle(&c->memory, c->exe);
+	vv_memory_areas_finish(&c->memory, c->exe);
 	vv_memory_areas_mark(&c->memory, c->vdso, VV_SEGMENT_VDSO);
 	vv_memory_areas_mark(&c->memory, c->start, VV_SEGMENT_STACK);
 	for (size_t i = 0; i < c->n_stacks; i++)

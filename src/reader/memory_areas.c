@@ -112,7 +112,7 @@ static void adopt_bss(struct vv_memory_areas *m)
 	}
 }
 
-void vv_memory_areas_settle(struct vv_memory_areas *m, uint64_t exe)
+void vv_memory_areas_finish(struct vv_memory_areas *m, uint64_t exe)
 {
 	size_t at;
 

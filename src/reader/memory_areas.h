@@ -26,7 +26,7 @@ void vv_memory_areas_fini(struct vv_memory_areas *m);
 /* path: of the file that is mapped, or NULL. Areas of no bytes are left out. */
 int vv_memory_areas_add(struct vv_memory_areas *m, const struct vv_memory_areas_area *a, const char *path, size_t len);
 /* All areas are there: in order, and what can be told from the files they map is told. exe: an address in the executable, 0: not known. */
-void vv_memory_areas_settle(struct vv_memory_areas *m, uint64_t exe);
+void vv_memory_areas_finish(struct vv_memory_areas *m, uint64_t exe);
 /* The area with this address, if it maps no file and nobody said what it is. */
 void vv_memory_areas_mark(struct vv_memory_areas *m, uint64_t at, enum vv_segment segment);
 /* Where nobody said so: the heap is what comes next behind the executable. */

@@ -20,7 +20,7 @@ struct vv_device_inlet_check { /* at: a multiple of VV_DEVICE_INLET_ALIGN, len: 
 	uint32_t at, len;
 };
 
-struct vv_device_inlet_room { /* has, one behind the other: moves, checks, and from `bytes` on the bytes that they speak of */
+struct vv_device_inlet_buffer { /* has, one behind the other: moves, checks, and from `bytes` on the bytes that they speak of */
 	uint8_t *p;
 	size_t size;
 	size_t number; /* of the inlet's rooms */
@@ -32,13 +32,13 @@ struct vv_device_inlet_room { /* has, one behind the other: moves, checks, and f
 	bool differs; /* when it is taken again: some bytes were not what the checks said; they are in their places nevertheless */
 };
 
-static inline struct vv_device_inlet_move *vv_device_inlet_moves(const struct vv_device_inlet_room *r)
+static inline struct vv_device_inlet_move *vv_device_inlet_moves(const struct vv_device_inlet_buffer *r)
 {
 	return (struct vv_device_inlet_move *)r->p;
 }
 
 /* Once n_moves is known. */
-static inline struct vv_device_inlet_check *vv_device_inlet_checks(const struct vv_device_inlet_room *r)
+static inline struct vv_device_inlet_check *vv_device_inlet_checks(const struct vv_device_inlet_buffer *r)
 {
 	return (struct vv_device_inlet_check *)(r->p + ((size_t)r->n_moves * sizeof(struct vv_device_inlet_move) + 7) / 8 * 8);
 }
@@ -51,14 +51,14 @@ struct vv_device_inlet_ops {
 	int (*open)(int device, size_t size, size_t rooms, struct vv_cuda_inlet **out);
 	void (*close)(struct vv_cuda_inlet *i, struct vv_pool *pool); /* what is under way arrives first; NULL is fine */
 	/* By any thread: one room more is ready. False: all are, or there is no memory. */
-	bool (*furnish)(struct vv_cuda_inlet *i);
+	bool (*allocate)(struct vv_cuda_inlet *i);
 	/* By any thread: an empty room, whose `end` is 0, or the one that was sent first, as soon as its bytes are in place. As many threads as there are rooms
 	 * may each have one. VV_ENOMEM: there is no memory for another one. */
-	int (*take)(struct vv_cuda_inlet *i, struct vv_device_inlet_room **out);
+	int (*take)(struct vv_cuda_inlet *i, struct vv_device_inlet_buffer **out);
 	/* The same, of those that were sent; NULL: nothing is under way any more. */
-	int (*await)(struct vv_cuda_inlet *i, struct vv_device_inlet_room **out);
+	int (*await)(struct vv_cuda_inlet *i, struct vv_device_inlet_buffer **out);
 	/* It goes back, and if there is something in it, on its way. */
-	int (*send)(struct vv_cuda_inlet *i, struct vv_device_inlet_room *r);
+	int (*send)(struct vv_cuda_inlet *i, struct vv_device_inlet_buffer *r);
 };
 
 #endif

@@ -105,13 +105,13 @@ static void guarded(const struct vv_sieve_options *opt, void (*fn)(void *arg), v
 		rc = opt->guard(fn, arg);
 	else
 		fn(arg);
-	if (rc && !atomic_exchange(&fault->met, 1))
+	if (rc && !atomic_exchange(&fault->has_error, 1))
 		vv_err_save(rc, &fault->error);
 }
 
-static int told(struct vv_hash_pass_fault *fault)
+static int take_error(struct vv_hash_pass_fault *fault)
 {
-	return atomic_exchange(&fault->met, 0) ? vv_err_restore(&fault->error) : 0;
+	return atomic_exchange(&fault->has_error, 0) ? vv_err_restore(&fault->error) : 0;
 }
 
 static void work_guarded(void *arg)
@@ -147,7 +147,7 @@ int vv_hash_pass_end(struct vv_hash_pass *s)
 	guarded(s->opt, work_guarded, s, &s->fault);
 	for (; s->n_helpers; s->n_helpers--)
 		vv_pool_wait(s->pool, &s->helper[s->n_helpers - 1].task);
-	return told(&s->fault);
+	return take_error(&s->fault);
 }
 
 struct hash_pass_each {
@@ -185,5 +185,5 @@ int vv_hash_pass_each(const struct vv_sieve_options *opt, struct vv_pool *pool, 
 		vv_pool_each(pool, n, run_step, &e);
 	for (size_t i = 0; !pool && i < n; i++)
 		run_step(&e, i);
-	return told(&e.fault);
+	return take_error(&e.fault);
 }

@@ -12,7 +12,7 @@ enum { VV_HASH_PASS_HELPERS = 63 };
 
 /* What was met first of memory that is not there. */
 struct vv_hash_pass_fault {
-	atomic_int met;
+	atomic_int has_error;
 	struct vv_err_state error;
 };
 

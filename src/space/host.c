@@ -39,7 +39,7 @@ const struct vv_space *vv_space_host(void)
 		.give_back = vv_mem_unmap,
 		.copy_out = copy,
 		.copy_in = copy,
-		.settle = settle,
+		.sync = settle,
 		.open = vv_host_sieve_open,
 		.close = vv_host_sieve_close,
 		.pass = vv_host_sieve_pass,

@@ -479,7 +479,7 @@ int vv_host_sieve_begin(struct vv_sieve *base, struct vv_span *span, size_t n)
 	return rc;
 }
 
-int vv_host_sieve_learn(struct vv_sieve *base, const struct vv_lesson *lesson, size_t n)
+int vv_host_sieve_learn(struct vv_sieve *base, const struct vv_grain_bytes *lesson, size_t n)
 {
 	struct sieve *s = sieve_of(base);
 

@@ -8,7 +8,7 @@ enum { TASK = 1 << 18 }; /* bytes that a thread takes at a time */
 struct learning {
 	const struct vv_sieve_options *opt;
 	struct vv_last_digests *past;
-	const struct vv_lesson *lesson;
+	const struct vv_grain_bytes *lesson;
 	size_t n, *first; /* task of each lesson; there are as many as the last one says */
 	uint32_t step;    /* grains of a task */
 };
@@ -53,13 +53,13 @@ static void run_task(void *arg, size_t task)
 {
 	const struct learning *l = arg;
 	size_t i = find(l, task);
-	const struct vv_lesson *x = &l->lesson[i];
+	const struct vv_grain_bytes *x = &l->lesson[i];
 	uint32_t skip = (uint32_t)(task - l->first[i]) * l->step, left = x->len - skip;
 
 	learn(l, x->at + skip, left < l->step ? left : l->step, x->bytes ? x->bytes + (size_t)skip * l->opt->chunk : NULL);
 }
 
-int vv_learn_all(const struct vv_sieve_options *opt, struct vv_pool *pool, struct vv_last_digests *past, const struct vv_lesson *lesson, size_t n)
+int vv_learn_all(const struct vv_sieve_options *opt, struct vv_pool *pool, struct vv_last_digests *past, const struct vv_grain_bytes *lesson, size_t n)
 {
 	struct learning l = { .opt = opt, .past = past, .lesson = lesson, .n = n, .first = vv_mem_new(n + 1, sizeof(*l.first)), .step = TASK / opt->chunk };
 	int rc = l.first ? 0 : VV_ENOMEM;
@@ -74,11 +74,11 @@ int vv_learn_all(const struct vv_sieve_options *opt, struct vv_pool *pool, struc
 
 int vv_learn_regions(struct vv_sieve *s, struct vv_span *span, size_t n)
 {
-	struct vv_lesson *lesson = vv_mem_new(n, sizeof(*lesson));
+	struct vv_grain_bytes *lesson = vv_mem_new(n, sizeof(*lesson));
 	int rc = lesson ? s->space->begin(s, span, n) : VV_ENOMEM;
 
 	for (size_t i = 0; rc == 0 && i < n; i++)
-		lesson[i] = (struct vv_lesson){ span[i].first, span[i].n, span[i].p };
+		lesson[i] = (struct vv_grain_bytes){ span[i].first, span[i].n, span[i].p };
 	if (rc == 0)
 		rc = s->space->learn(s, lesson, n);
 	vv_mem_free(lesson);

@@ -7,7 +7,7 @@
 
 /* On all threads of the pool (NULL: this one), guarded as the options say. The bytes may be written by others meanwhile: what is learned of such is
  * the digest of nothing in particular, for the caller to correct. If some are not there, that is an error, and the others are learned or not. */
-int vv_learn_all(const struct vv_sieve_options *opt, struct vv_pool *pool, struct vv_last_digests *past, const struct vv_lesson *lesson, size_t n);
+int vv_learn_all(const struct vv_sieve_options *opt, struct vv_pool *pool, struct vv_last_digests *past, const struct vv_grain_bytes *lesson, size_t n);
 
 /* The regions, from their memory as it is now. */
 int vv_learn_regions(struct vv_sieve *s, struct vv_span *span, size_t n);

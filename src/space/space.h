@@ -44,7 +44,7 @@ struct vv_number_range { /* of numbers */
 	uint32_t at, len;
 };
 
-struct vv_lesson { /* so many grains hold these bytes; NULL: nobody knows what they hold */
+struct vv_grain_bytes { /* so many grains hold these bytes; NULL: nobody knows what they hold */
 	uint32_t at, len; /* numbers */
 	const uint8_t *bytes;
 };
@@ -70,7 +70,7 @@ struct vv_space {
 	int (*copy_in)(void *p, const void *host, size_t len);
 	const struct vv_device_inlet_ops *inlet; /* NULL: the host checks all bytes and puts them in their places */
 	/* All work that was begun on `stream` is done, or with NULL all work of the program on the device. */
-	int (*settle)(int device, void *stream);
+	int (*sync)(int device, void *stream);
 
 	int (*open)(const struct vv_sieve_options *opt, struct vv_pool *pool, struct vv_sieve **out);
 	void (*close)(struct vv_sieve *s);
@@ -82,7 +82,7 @@ struct vv_space {
 	/* These are the regions, and nothing is remembered. Then, of all or some of their grains, what they held at some time: a device looks for itself,
 	 * at all of its memory. */
 	int (*begin)(struct vv_sieve *s, struct vv_span *span, size_t n);
-	int (*learn)(struct vv_sieve *s, const struct vv_lesson *lesson, size_t n);
+	int (*learn)(struct vv_sieve *s, const struct vv_grain_bytes *lesson, size_t n);
 	/* The session continues from what the regions were learned to hold, or found to by the last pass, whatever they hold now. All data that were known
 	 * are dropped; the grains in `usable`, ascending, become known as grain `their number` of the data of `ordinal`. */
 	int (*adopt)(struct vv_sieve *s, uint32_t ordinal, const struct vv_number_range *usable, size_t n_usable);

@@ -115,24 +115,24 @@ struct vv_store_ops {
 	void (*close)(struct vv_store *s);
 };
 
-struct vv_store_guest { /* what lives as long as a store, for who has no end of its own: vv_store_lodge */
-	void (*end)(struct vv_store_guest *guest);
-	struct vv_store_guest *next;
+struct vv_store_attachment { /* what lives as long as a store, for who has no end of its own: vv_store_attach */
+	void (*end)(struct vv_store_attachment *attachment);
+	struct vv_store_attachment *next;
 };
 
 struct vv_store {
 	const struct vv_store_ops *ops;
 	char *url; /* for messages */
 	size_t read_step; /* reading in steps of this size costs nothing extra; 0 = ask for all at once */
-	bool far;         /* each read is a journey, so many should be under way */
+	bool is_remote;         /* each read is a journey, so many should be under way */
 	/* A limit on what put_write may push, kept by store.c; 0 = none. */
 	uint64_t bandwidth;
 	pthread_mutex_t pace_lock;
 	double pace_free_at; /* seconds on the monotonic clock */
 	/* What the sink was seen to take, for the choice of a codec. */
-	uint64_t sunk_bytes;
-	double sunk_seconds;
-	struct vv_store_guest *guests;
+	uint64_t written_bytes;
+	double written_seconds;
+	struct vv_store_attachment *attachments;
 };
 
 #endif

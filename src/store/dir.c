@@ -111,7 +111,7 @@ static bool is_hard(int errnum)
 	return errnum == EIO || errnum == EUCLEAN || errnum == EBADMSG;
 }
 
-static int lost(int errnum, const char *path)
+static int err_unreadable(int errnum, const char *path)
 {
 	vv_err_sys(errnum, "cannot read '%s', nor at a second try", path);
 	return VV_EDAMAGED;
@@ -127,7 +127,7 @@ int vv_dir_read(const struct vv_fs *fs, int fd, const char *path, void *to, size
 	}
 	if (rc == 0)
 		return 0;
-	return is_hard(why) && vv_fs_is_local(fd) ? lost(why, path) : vv_fd_identity_err(why, "cannot read '%s' at %" PRIu64, path, off);
+	return is_hard(why) && vv_fs_is_local(fd) ? err_unreadable(why, path) : vv_fd_identity_err(why, "cannot read '%s' at %" PRIu64, path, off);
 }
 
 /* Of a file that could not be opened, the root tells where it is. */
@@ -155,7 +155,7 @@ int vv_dir_open_file(struct vv_dir *d, const char *path, int flags, int *fd, str
 	if (!odd && (*fd < 0 || fstat(*fd, st) < 0)) {
 		int why = errno;
 
-		return is_hard(why) && is_local(d) ? lost(why, path) : vv_fd_identity_err(why, "cannot open '%s'", path);
+		return is_hard(why) && is_local(d) ? err_unreadable(why, path) : vv_fd_identity_err(why, "cannot open '%s'", path);
 	}
 	if (odd || !S_ISREG(st->st_mode))
 		return vv_err_set(VV_EDAMAGED, "'%s' is not a regular file", path);
@@ -389,7 +389,7 @@ static int sync_above(struct vv_dir *d, const char *path)
 }
 
 /* A writer may find directories and a lineage record that another made and did not live to make durable. */
-static int settle(struct vv_dir *d, const char *path)
+static int sync_parents(struct vv_dir *d, const char *path)
 {
 	int rc = sync_above(d, d->root);
 
@@ -408,7 +408,7 @@ static int lock(struct vv_store *s, const char *name, struct vv_lock **out)
 	if (rc == 0)
 		rc = vv_dir_lock_take(s, path, &l);
 	if (rc == 0)
-		rc = settle(d, path);
+		rc = sync_parents(d, path);
 	if (rc == 0)
 		*out = l;
 	else if (l)

@@ -184,7 +184,7 @@ int vv_dir_lock_take(struct vv_store *s, const char *path, struct vv_lock **out)
 	return rc;
 }
 
-static int lost(const struct held *h, const char *holder)
+static int err_lock_lost(const struct held *h, const char *holder)
 {
 	return vv_err_set(VV_EBUSY, "the program has closed the descriptor of the lock '%s', which is varve's, and %s has taken it since: open the session anew", h->path,
 			  holder);
@@ -205,13 +205,13 @@ static int retake(struct held *h)
 	name_process((long)h->pid, ours);
 	read_holder(fd, signer);
 	if (named.dev != h->stamp.dev || named.ino != h->stamp.ino)
-		rc = lost(h, "another process");
+		rc = err_lock_lost(h, "another process");
 	else if (!vv_fd_identity_fits(&h->stamp, fd)) /* and this one, too */
 		rc = vv_fd_identity_err(EBADF, "cannot take the lock '%s' again", h->path);
 	else if (strcmp(signer, ours) != 0)
-		rc = lost(h, signer);
+		rc = err_lock_lost(h, signer);
 	else if (fcntl(fd, F_SETLK, &fl) < 0)
-		rc = errno == EACCES || errno == EAGAIN ? lost(h, "another process") : vv_fd_identity_err(errno, "cannot lock '%s'", h->path);
+		rc = errno == EACCES || errno == EAGAIN ? err_lock_lost(h, "another process") : vv_fd_identity_err(errno, "cannot lock '%s'", h->path);
 	if (rc)
 		vv_fd_identity_close(&named, fd);
 	else

@@ -102,7 +102,7 @@ int vv_s3_open(const char *url, const struct vv_store_options *opt, struct vv_st
 	rc = vv_store_init(&s->base, &ops, url, opt);
 	if (rc < 0)
 		goto fini_http;
-	s->base.far = true;
+	s->base.is_remote = true;
 	rc = look_around(s, opt);
 	if (rc < 0) {
 		close_store(&s->base);

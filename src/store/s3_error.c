@@ -28,7 +28,7 @@ static const struct {
 };
 
 /* Words of a server go into messages and onto terminals: plain ASCII only. */
-static void tame(char *s)
+static void replace_controls(char *s)
 {
 	for (; *s; s++)
 		if ((unsigned char)*s < 0x20 || (unsigned char)*s >= 0x7f)
@@ -51,9 +51,9 @@ static int take_field(void *ctx, const char *path, const char *text)
 void vv_s3_error_read(struct vv_s3_answer *a)
 {
 	vv_s3_xml_walk(a->body.p, a->body.n, take_field, a); /* of a broken body, what came before the break */
-	tame(a->code);
-	tame(a->message);
-	tame(a->region);
+	replace_controls(a->code);
+	replace_controls(a->message);
+	replace_controls(a->region);
 }
 
 static int code_of_status(int status)

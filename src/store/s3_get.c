@@ -50,7 +50,7 @@ int vv_s3_get_open(struct vv_store *store, const char *name, struct vv_get **out
 }
 
 /* Did the answer bring what was asked for, of the object that was opened? */
-static int judge(const struct s3_get *g, uint64_t off, size_t n, const struct vv_s3_answer *a)
+static int check_answer(const struct s3_get *g, uint64_t off, size_t n, const struct vv_s3_answer *a)
 {
 	const struct vv_s3 *s = (const struct vv_s3 *)g->base.store;
 	uint64_t first = 0, last = g->base.size - 1;
@@ -89,7 +89,7 @@ int vv_s3_get_read(struct vv_get *get, uint64_t off, void *to, size_t n)
 		r.headers[r.n_headers++] = (struct vv_s3_pair){ "if-match", g->etag };
 	rc = vv_s3_http_call(&s->http, &r, &a);
 	if (rc == 0 || a.status == 412)
-		rc = judge(g, off, n, &a);
+		rc = check_answer(g, off, n, &a);
 	else
 		rc = vv_err_context(rc, "reading %s", range);
 	vv_s3_http_done(&a);

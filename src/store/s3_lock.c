@@ -178,7 +178,7 @@ static int busy(const struct vv_s3 *s, const struct s3_lock *k, const struct lea
 
 /* Whether the server compares shows when our own lease, just written, is written again on the condition that there is
  * none: a server that compares refuses. */
-static int settle(struct vv_s3 *s, const struct s3_lock *k, bool took_over)
+static int probe_conditional_put(struct vv_s3 *s, const struct s3_lock *k, bool took_over)
 {
 	if (atomic_load(&s->compares) == 0) {
 		int rc = write_lease(s, k, "if-none-match", "*");
@@ -208,7 +208,7 @@ static int try_lock(struct vv_s3 *s, const struct s3_lock *k)
 	rc = there ? write_lease(s, k, "if-match", etag) : write_lease(s, k, "if-none-match", "*");
 	if (rc <= 0)
 		return rc < 0 ? rc : 1;
-	rc = settle(s, k, there);
+	rc = probe_conditional_put(s, k, there);
 	if (rc < 0)
 		return rc;
 	there = read_lease(s, k->key, &now, etag, sizeof(etag));

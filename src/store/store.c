@@ -59,21 +59,21 @@ int vv_store_init(struct vv_store *s, const struct vv_store_ops *ops, const char
 	return 0;
 }
 
-void vv_store_lodge(struct vv_store *s, struct vv_store_guest *guest)
+void vv_store_attach(struct vv_store *s, struct vv_store_attachment *attachment)
 {
 	pthread_mutex_lock(&s->pace_lock);
-	guest->next = s->guests;
-	s->guests = guest;
+	attachment->next = s->attachments;
+	s->attachments = attachment;
 	pthread_mutex_unlock(&s->pace_lock);
 }
 
 void vv_store_fini(struct vv_store *s)
 {
-	while (s->guests) {
-		struct vv_store_guest *guest = s->guests;
+	while (s->attachments) {
+		struct vv_store_attachment *attachment = s->attachments;
 
-		s->guests = guest->next;
-		guest->end(guest);
+		s->attachments = attachment->next;
+		attachment->end(attachment);
 	}
 	if (s->url)
 		pthread_mutex_destroy(&s->pace_lock);
@@ -116,11 +116,11 @@ static void pace(struct vv_store *s, size_t n)
 static void measure(struct vv_store *s, uint64_t bytes, double since)
 {
 	pthread_mutex_lock(&s->pace_lock);
-	s->sunk_bytes += bytes;
-	s->sunk_seconds += vv_clock_s() - since;
-	if (s->sunk_bytes >= MUCH) {
-		s->sunk_bytes /= 2;
-		s->sunk_seconds /= 2;
+	s->written_bytes += bytes;
+	s->written_seconds += vv_clock_s() - since;
+	if (s->written_bytes >= MUCH) {
+		s->written_bytes /= 2;
+		s->written_seconds /= 2;
 	}
 	pthread_mutex_unlock(&s->pace_lock);
 }
@@ -160,12 +160,12 @@ void vv_store_put_abort(struct vv_put *p)
 		p->store->ops->put_abort(p);
 }
 
-void vv_store_sunk(struct vv_store *s, uint64_t *bytes, uint64_t *ns)
+void vv_store_throughput(struct vv_store *s, uint64_t *bytes, uint64_t *ns)
 {
 	pthread_mutex_lock(&s->pace_lock);
-	if (s->sunk_bytes >= ENOUGH && s->sunk_seconds > 0) {
-		*bytes = s->sunk_bytes;
-		*ns = (uint64_t)(s->sunk_seconds * 1e9) + 1;
+	if (s->written_bytes >= ENOUGH && s->written_seconds > 0) {
+		*bytes = s->written_bytes;
+		*ns = (uint64_t)(s->written_seconds * 1e9) + 1;
 	} else {
 		*bytes = s->bandwidth;
 		*ns = s->bandwidth ? 1000000000 : 0;
@@ -177,7 +177,7 @@ double vv_store_rate(struct vv_store *s)
 {
 	uint64_t bytes, ns;
 
-	vv_store_sunk(s, &bytes, &ns);
+	vv_store_throughput(s, &bytes, &ns);
 	return ns ? (double)bytes / (double)ns * 1e9 : 0;
 }
 
@@ -244,7 +244,7 @@ void vv_store_each(const struct vv_store *s, struct vv_pool *pool, bool scattere
 {
 	unsigned threads = vv_pool_width(pool) * READS_EACH;
 
-	if (s->far || scattered)
+	if (s->is_remote || scattered)
 		vv_pool_each_deep(pool, threads < READS_MOST ? threads : READS_MOST, n, fn, arg);
 	else
 		vv_pool_each(pool, n, fn, arg);

@@ -18,7 +18,7 @@ struct vv_store_options {
 int vv_store_open(const char *url, const struct vv_store_options *opt, struct vv_store **out);
 void vv_store_close(struct vv_store *s);
 /* It comes to its end with the store. */
-void vv_store_lodge(struct vv_store *s, struct vv_store_guest *guest);
+void vv_store_attach(struct vv_store *s, struct vv_store_attachment *attachment);
 
 int vv_store_put_open(struct vv_store *s, const char *name, uint64_t size_hint, struct vv_put **out);
 int vv_store_put_write(struct vv_put *p, const struct iovec *iov, int n);
@@ -72,7 +72,7 @@ void vv_store_bundle_drop(struct vv_store *s, const char *bundle, const char *to
 /* Bytes per second the sink was seen to take; before enough was written to tell, its limit, or 0. */
 double vv_store_rate(struct vv_store *s);
 /* The same as bytes and nanoseconds, to be added up over ranks. The newest GiB counts most. */
-void vv_store_sunk(struct vv_store *s, uint64_t *bytes, uint64_t *ns);
+void vv_store_throughput(struct vv_store *s, uint64_t *bytes, uint64_t *ns);
 
 int vv_store_names_add(struct vv_names *v, const char *name, size_t len, uint64_t size, bool is_dir);
 void vv_store_names_fini(struct vv_names *v);

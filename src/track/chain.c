@@ -161,7 +161,7 @@ static void die(int sig, bool sent)
 }
 
 /* The program has it blocked, being in the handler of the same: a fault ends it; what somebody has sent waits until it is not. */
-static void meet_again(int sig, siginfo_t *info, ucontext_t *context)
+static void handle_blocked(int sig, siginfo_t *info, ucontext_t *context)
 {
 	if (info->si_code > 0) {
 		die(sig, false);
@@ -205,7 +205,7 @@ static void pass_on(int level, int sig, siginfo_t *info, ucontext_t *context)
 	bool sent = info->si_code <= 0;
 
 	if (held & bit_of(sig)) {
-		meet_again(sig, info, context);
+		handle_blocked(sig, info, context);
 		return;
 	}
 	lock(&mask);
@@ -326,7 +326,7 @@ int vv_chain_sigaction(int sig, const struct sigaction *act, struct sigaction *o
 	if (!c || atomic_load(&c->levels) == 0)
 		return 0;
 	if (act)
-		after = *act; /* outside the lock: their memory may be fenced */
+		after = *act; /* outside the lock: their memory may be write-protected */
 	lock(&mask);
 	if (real_sigaction(sig, NULL, &now) == 0)
 		level = level_of(&now);

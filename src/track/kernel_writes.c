@@ -1,6 +1,6 @@
 /* A slot is (lo, hi); hi = 0 is an empty one, and hi is written last and cleared first. A reader who meets the same hi
  * before and after lo may still have mixed two successive calls, but then the second one was published after the reader
- * began to look, and he who shuts a fence has told of it before he looks: that call sees it (vv_fence_enter). */
+ * began to look, and he who shuts a fence has told of it before he looks: that call sees it (vv_write_protect_begin_syscall). */
 #include "track/kernel_writes.h"
 #include "track/thread.h"
 #include <stddef.h>

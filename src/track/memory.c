@@ -1,4 +1,4 @@
-/* The process's maps and the limits beside it, read without malloc: the questions are asked while memory is being fenced. They are those of /proc/thread-self:
+/* The process's maps and the limits beside it, read without malloc: the questions are asked while memory is being write-protected. They are those of /proc/thread-self:
  * /proc/self is that of the first thread, and empty once that has ended, though others go on.
  * A line is "lo-hi rwxp offset dev inode   path"; the path may be as long as it likes, and the inode is 0 where there is no file. */
 #include "track/memory.h"
@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Kept for what the program maps while pages are fenced: libraries, stacks, arenas. */
+/* Kept for what the program maps while pages are write-protected: libraries, stacks, arenas. */
 #define RESERVED_SHARE 4u /* one part in so many is left to the program */
 #define DEFAULT_MAX_MAPS 65530u
 
@@ -235,7 +235,7 @@ bool vv_memory_mapped(const void *p, size_t len)
 }
 
 /* Is this /proc/self/maps, and the one of this process? Then the stack is writable. */
-static bool is_told(void)
+static bool can_read_maps(void)
 {
 	struct vv_memory_range here = {.lo = (uintptr_t)&here, .hi = (uintptr_t)(&here + 1)};
 
@@ -264,7 +264,7 @@ static bool walk_range(const struct vv_memory_range *r, uintptr_t *at, const str
 
 void vv_memory_walk(const struct vv_memory_range *r, size_t n, vv_memory_stretch *fn, void *arg)
 {
-	struct lines in = {.fd = n && is_told() ? open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC) : -1};
+	struct lines in = {.fd = n && can_read_maps() ? open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC) : -1};
 	char line[512], image[FILE_NAME] = "";
 	uintptr_t at = n ? r[0].lo : 0;
 	struct vv_memory_map m;

@@ -35,13 +35,12 @@ struct vv_scan {
 	struct vv_fd_identity uffd_stamp, pagemap_stamp;
 	pid_t owner; /* in a child of fork both descriptors speak of the parent's memory */
 	double fault_cost; /* seconds */
-	double helped;     /* vv_scan_helped */
 	struct vv_marks_found found[VV_MARKS_AT_ONCE];
 };
 
 typedef void seen_fn(void *arg, uintptr_t lo, uintptr_t hi);
 
-static int lost(void)
+static int err_not_attached(void)
 {
 	return vv_err_set(VV_EMISMATCH, "watched memory was unmapped, moved or mapped anew, or belongs to the parent process");
 }
@@ -63,7 +62,7 @@ static int try_protect(const struct vv_scan *s, bool fresh, uintptr_t lo, uintpt
 
 static int not_protected(int err)
 {
-	return err == ENOENT || err == EPERM ? lost() : vv_err_sys(err, "userfaultfd: cannot watch pages");
+	return err == ENOENT || err == EPERM ? err_not_attached() : vv_err_sys(err, "userfaultfd: cannot watch pages");
 }
 
 static int protect(const struct vv_scan *s, bool fresh, uintptr_t lo, uintptr_t hi)
@@ -75,20 +74,16 @@ static int protect(const struct vv_scan *s, bool fresh, uintptr_t lo, uintptr_t 
 
 struct scan_parts {
 	const struct vv_scan *scan;
-	bool fresh;
 	uintptr_t lo, hi;
 	atomic_int err; /* of one of them */
-	_Atomic uint64_t ns; /* of all threads */
 };
 
 static void protect_part(void *arg, size_t i)
 {
 	struct scan_parts *p = arg;
 	uintptr_t lo = p->lo + i * PART, left = p->hi - lo;
-	double start = vv_clock_own_s();
-	int err = try_protect(p->scan, p->fresh, lo, lo + (left < PART ? left : PART));
+	int err = try_protect(p->scan, true, lo, lo + (left < PART ? left : PART));
 
-	atomic_fetch_add(&p->ns, (uint64_t)((vv_clock_own_s() - start) * 1e9));
 	if (err)
 		atomic_store(&p->err, err);
 }
@@ -98,31 +93,22 @@ static void protect_part(void *arg, size_t i)
 static int check_mapped(const struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 {
 	if (s->owner != getpid() || msync((void *)lo, hi - lo, MS_ASYNC) != 0)
-		return lost();
+		return err_not_attached();
 	return 0;
 }
 
 /* The kernel holds the lock of the mappings for reading only, so that threads do not wait for each other. */
-static int protect_all(struct vv_scan *s, const struct vv_parallel_for *loop, bool fresh, uintptr_t lo, uintptr_t hi)
+static int protect_fresh(struct vv_scan *s, const struct vv_parallel_for *loop, uintptr_t lo, uintptr_t hi)
 {
-	struct scan_parts p = {.scan = s, .fresh = fresh, .lo = lo, .hi = hi};
-	double start = vv_clock_own_s();
+	struct scan_parts p = {.scan = s, .lo = lo, .hi = hi};
 	int rc = check_mapped(s, lo, hi);
 
-	s->helped = 0;
 	if (rc)
 		return rc;
 	if (!loop || !loop->each || hi - lo < 2 * (uintptr_t)PART)
-		return protect(s, fresh, lo, hi);
+		return protect(s, true, lo, hi);
 	vv_parallel_for_each(loop, (hi - lo + PART - 1) / PART, protect_part, &p);
-	s->helped = (double)p.ns / 1e9 - (vv_clock_own_s() - start);
-	s->helped = s->helped > 0 ? s->helped : 0;
 	return p.err ? not_protected(p.err) : 0;
-}
-
-double vv_scan_helped(const struct vv_scan *s)
-{
-	return s->helped;
 }
 
 int vv_scan_attach(struct vv_scan *s, const struct vv_parallel_for *loop, uintptr_t lo, uintptr_t hi)
@@ -136,7 +122,7 @@ int vv_scan_attach(struct vv_scan *s, const struct vv_parallel_for *loop, uintpt
 	rc = vv_registered_memory_add(s->uffd, lo, hi, &ioctls);
 	if (rc)
 		return vv_err_set(VV_ENOTSUP, "userfaultfd does not take this memory: %s", strerror(rc));
-	rc = protect_all(s, loop, true, lo, hi);
+	rc = protect_fresh(s, loop, lo, hi);
 	if (rc)
 		vv_scan_detach(s, lo, hi);
 	return rc;
@@ -158,7 +144,7 @@ static int scan(struct vv_scan *s, uintptr_t *lo, uintptr_t hi, uint64_t flags, 
 
 	*lo = (uintptr_t)at;
 	if (err)
-		return err == EPERM ? lost() : vv_err_sys(err, "cannot scan for written pages");
+		return err == EPERM ? err_not_attached() : vv_err_sys(err, "cannot scan for written pages");
 	return 0;
 }
 
@@ -177,14 +163,14 @@ static int sweep(struct vv_scan *s, uintptr_t lo, uintptr_t hi, uint64_t flags, 
 	return 0;
 }
 
-int vv_scan_look(struct vv_scan *s, uintptr_t lo, uintptr_t hi, seen_fn *seen, void *arg)
+int vv_scan_peek(struct vv_scan *s, uintptr_t lo, uintptr_t hi, seen_fn *seen, void *arg)
 {
 	int rc = check_mapped(s, lo, hi);
 
 	return rc ? rc : sweep(s, lo, hi, 0, VV_MARKS_WRITTEN, 0, seen, arg);
 }
 
-int vv_scan_look_dropped(struct vv_scan *s, uintptr_t lo, uintptr_t hi, seen_fn *seen, void *arg)
+int vv_scan_peek_dropped(struct vv_scan *s, uintptr_t lo, uintptr_t hi, seen_fn *seen, void *arg)
 {
 	int rc = check_mapped(s, lo, hi);
 
@@ -202,9 +188,11 @@ static uint64_t pages_found(const struct vv_scan *s, size_t n)
 	return bytes / vv_memory_page();
 }
 
-int vv_scan_rearm(struct vv_scan *s, const struct vv_parallel_for *loop, uintptr_t lo, uintptr_t hi)
+int vv_scan_rearm(struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 {
-	return protect_all(s, loop, false, lo, hi);
+	int rc = check_mapped(s, lo, hi);
+
+	return rc ? rc : protect(s, false, lo, hi);
 }
 
 /* Protects the n stretches found, then reports them. Writes go on meanwhile, and none is lost: one to a page that was found may
@@ -287,7 +275,7 @@ static void try_faults(struct vv_scan *s)
 			p[i * page] = 1;
 		cost = (vv_clock_own_s() - start) / PAGES;
 		s->fault_cost = round == 0 || cost < s->fault_cost ? cost : s->fault_cost;
-		rc = vv_scan_rearm(s, NULL, lo, lo + len);
+		rc = vv_scan_rearm(s, lo, lo + len);
 	}
 	vv_scan_detach(s, lo, lo + len);
 	munmap((void *)lo, len);
@@ -311,12 +299,12 @@ static int probe(struct vv_scan *s)
 	p[0] = 1;
 	rc = vv_scan_attach(s, NULL, lo, hi);
 	if (rc == 0)
-		rc = vv_scan_look(s, lo, hi, count, &before);
+		rc = vv_scan_peek(s, lo, hi, count, &before);
 	p[page] = 1;
 	if (rc == 0)
 		rc = vv_scan_collect(s, lo, hi, count, &after);
 	if (rc == 0)
-		rc = vv_scan_look(s, lo, hi, count, &again);
+		rc = vv_scan_peek(s, lo, hi, count, &again);
 	vv_scan_detach(s, lo, hi);
 	munmap((void *)lo, 3 * page);
 	if (rc)

@@ -27,15 +27,13 @@ void vv_scan_detach(struct vv_scan *s, uintptr_t lo, uintptr_t hi); /* memory th
  * must be taken as written, and attached anew. */
 int vv_scan_collect(struct vv_scan *s, uintptr_t lo, uintptr_t hi, void (*seen)(void *arg, uintptr_t lo, uintptr_t hi),
 		    void *arg);
-/* Starts anew, whatever was written; the loop as in attach. */
-int vv_scan_rearm(struct vv_scan *s, const struct vv_parallel_for *loop, uintptr_t lo, uintptr_t hi);
-/* What other threads than the caller's spent on the last of these: seconds of processor time. */
-double vv_scan_helped(const struct vv_scan *s);
+/* Starts anew, whatever was written. */
+int vv_scan_rearm(struct vv_scan *s, uintptr_t lo, uintptr_t hi);
 /* The same as collect without starting anew. */
-int vv_scan_look(struct vv_scan *s, uintptr_t lo, uintptr_t hi, void (*seen)(void *arg, uintptr_t lo, uintptr_t hi),
+int vv_scan_peek(struct vv_scan *s, uintptr_t lo, uintptr_t hi, void (*seen)(void *arg, uintptr_t lo, uintptr_t hi),
 		 void *arg);
 /* Those that are not watched any more and hold nothing: whoever took them away took their content along. */
-int vv_scan_look_dropped(struct vv_scan *s, uintptr_t lo, uintptr_t hi, void (*seen)(void *arg, uintptr_t lo, uintptr_t hi),
+int vv_scan_peek_dropped(struct vv_scan *s, uintptr_t lo, uintptr_t hi, void (*seen)(void *arg, uintptr_t lo, uintptr_t hi),
 			 void *arg);
 
 #endif

@@ -18,7 +18,7 @@ static void clear(struct vv_thread *t)
 	for (int i = 0; i < VV_THREAD_SLOTS; i++)
 		atomic_store(&t->slot[i].hi, 0); /* a call that was cancelled never left */
 	t->page = 0;
-	t->shuts_done = t->removals = 0;
+	t->n_enabled = t->removals = 0;
 	t->escape = NULL;
 	t->held = 0;
 	t->flushes = false;

@@ -21,9 +21,9 @@ struct vv_thread {
 		_Atomic uintptr_t lo, hi;
 	} slot[VV_THREAD_SLOTS];
 
-	/* what it met (fence.c) */
+	/* what it met (write_protect.c) */
 	uintptr_t page;           /* where it last met a fence that was open already, */
-	unsigned long shuts_done; /* and what had been shut by then */
+	unsigned long n_enabled; /* and what had been shut by then */
 	unsigned long removals;   /* as of its last fault at no fence */
 	void *escape;             /* where to go on if memory is gone; NULL: nowhere */
 	const sigset_t *blocked;  /* what it had blocked when it met the fence that it is at; NULL: it is at none */

@@ -14,10 +14,10 @@ static void turn(void *arg, size_t i)
 {
 	uint64_t state = i + 1;
 	size_t size = gen_below(&state, i % 50 ? 2 << 20 : MOST), beside = gen_below(&state, i % 3 ? 1 : 1 << 20), sum;
-	struct vv_room *r = vv_budget_take(&rooms, size, beside);
+	struct vv_budget_buffer *r = vv_budget_take(&rooms, size, beside);
 
 	(void)arg;
-	CHECK(r && r->size >= size && r->beside == beside);
+	CHECK(r && r->size >= size && r->counted == beside);
 	sum = atomic_fetch_add(&held, size + beside) + size + beside;
 	if (atomic_fetch_add(&out, 1) > 0)
 		CHECK(sum <= MOST);
@@ -48,7 +48,7 @@ static void test_many(void)
 /* What was given back is used again; what is kept makes way for what is needed; more than there is goes to who is alone. */
 static void test_kept(void)
 {
-	struct vv_room *r;
+	struct vv_budget_buffer *r;
 	uint8_t *p;
 
 	vv_budget_init(&rooms, MOST);

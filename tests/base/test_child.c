@@ -20,7 +20,7 @@ static char *const *words_of(const char *const *word)
 static int run(const char *script, const char *input, int output)
 {
 	const char *const word[] = { "sh", "-c", script, NULL };
-	const struct vv_child how = { .word = words_of(word), .input = input, .output = output };
+	const struct vv_child how = { .argv = words_of(word), .input = input, .output = output };
 	int status = -1;
 	pid_t pid = 0;
 
@@ -39,11 +39,11 @@ static void test_ends(void)
 	status = run("exit 7", NULL, -1);
 	CHECK(!vv_child_is_fine(status));
 	CHECK_EQ(vv_child_code(status), 7);
-	CHECK_STR(vv_child_tell(status, words), "ended with status 7");
+	CHECK_STR(vv_child_describe(status, words), "ended with status 7");
 	status = run("kill -9 $$", NULL, -1);
 	CHECK(!vv_child_is_fine(status));
 	CHECK_EQ(vv_child_code(status), 137);
-	CHECK_STR(vv_child_tell(status, words), "was killed by signal 9 (Killed)");
+	CHECK_STR(vv_child_describe(status, words), "was killed by signal 9 (Killed)");
 }
 
 static void test_find(void)
@@ -66,7 +66,7 @@ static void test_find(void)
 static void test_cannot_start(void)
 {
 	const char *const word[] = { "/nowhere/no-such-program", NULL };
-	const struct vv_child how = { .word = words_of(word), .output = -1 };
+	const struct vv_child how = { .argv = words_of(word), .output = -1 };
 	pid_t pid = 77;
 
 	CHECK_EQ(vv_child_start(&how, &pid), VV_ENOENT);
@@ -123,7 +123,7 @@ static void test_bound(void)
 	CHECK_EQ(pipe(ends), 0); /* the program has it open as long as it is there */
 	middle = fork();
 	if (middle == 0) {
-		const struct vv_child how = { .word = words_of(word), .output = -1, .bound = true };
+		const struct vv_child how = { .argv = words_of(word), .output = -1, .dies_with_parent = true };
 
 		if (vv_child_start(&how, &pid) == 0 && getpgid(pid) == pid)
 			_exit(0);

@@ -17,14 +17,14 @@ static void *follow(void *arg)
 	(void)arg;
 	for (int t = 1; t <= TURNS; t++) {
 		for (;;) {
-			uint32_t looked = vv_event_look(&bell);
+			uint32_t looked = vv_event_count(&bell);
 
 			if (atomic_load(&turn) >= t)
 				break;
-			vv_event_sleep(&bell, looked);
+			vv_event_wait(&bell, looked);
 		}
 		atomic_fetch_add(&there, 1);
-		vv_event_ring(&bell);
+		vv_event_signal(&bell);
 	}
 	return NULL;
 }
@@ -37,13 +37,13 @@ static void nobody_sleeps_through(void)
 		CHECK_EQ(pthread_create(&thread[i], NULL, follow, NULL), 0);
 	for (int t = 1; t <= TURNS; t++) {
 		atomic_store(&turn, t);
-		vv_event_ring(&bell);
+		vv_event_signal(&bell);
 		for (;;) {
-			uint32_t looked = vv_event_look(&bell);
+			uint32_t looked = vv_event_count(&bell);
 
 			if (atomic_load(&there) == SLEEPERS * t)
 				break;
-			vv_event_sleep(&bell, looked);
+			vv_event_wait(&bell, looked);
 		}
 	}
 	for (int i = 0; i < SLEEPERS; i++)
@@ -53,7 +53,7 @@ static void nobody_sleeps_through(void)
 static void on_alarm(int sig)
 {
 	(void)sig;
-	vv_event_ring(&bell);
+	vv_event_signal(&bell);
 }
 
 static void handlers_ring(void)
@@ -61,11 +61,11 @@ static void handlers_ring(void)
 	uint32_t looked;
 
 	CHECK(signal(SIGALRM, on_alarm) != SIG_ERR);
-	looked = vv_event_look(&bell);
+	looked = vv_event_count(&bell);
 	ualarm(20000, 0);
 	errno = ERANGE;
-	while (vv_event_look(&bell) == looked)
-		vv_event_sleep(&bell, looked);
+	while (vv_event_count(&bell) == looked)
+		vv_event_wait(&bell, looked);
 	CHECK_EQ(errno, ERANGE);
 }
 

@@ -262,19 +262,19 @@ static void test_shut(void)
 	writer = open(file, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
 	fd = open(file, O_RDONLY | O_CLOEXEC);
 	CHECK(writer >= 0 && fd >= 0);
-	if (vv_fs_shut(fd)) {
+	if (vv_fs_lease(fd)) {
 		printf("no leases here\n");
 	} else {
 		CHECK(vv_fs_is_written(fd));
 		close(writer);
 		CHECK(!vv_fs_is_written(fd));
-		CHECK(vv_fs_shut(fd));
+		CHECK(vv_fs_lease(fd));
 		writer = open(file, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 		CHECK(writer < 0 && errno == EWOULDBLOCK);
 		CHECK_EQ(unlink(file), 0); /* as little as a reader does that break it */
 		close(fd);
 		fd = open(file, O_CREAT | O_RDONLY | O_CLOEXEC, 0600);
-		CHECK(vv_fs_shut(fd));
+		CHECK(vv_fs_lease(fd));
 		close(fd);
 		fd = open(file, O_RDONLY | O_CLOEXEC);
 		writer = open(file, O_WRONLY | O_NONBLOCK | O_CLOEXEC);

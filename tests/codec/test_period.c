@@ -105,60 +105,11 @@ static void test_no_strides(void)
 	}
 }
 
-static double shared(size_t n, size_t len, unsigned width, bool swapped)
-{
-	static uint16_t seen[VV_PERIOD_SEEN];
-	struct vv_period_numbers x[4];
-
-	for (size_t i = 0; i < n; i++)
-		x[i] = (struct vv_period_numbers){ bytes + i * len, len / width, width, width > 1, swapped };
-	memset(seen, 0, sizeof(seen));
-	return vv_period_shared(x, n, seen);
-}
-
-/* What the last of several has in common with those before it, and not with itself. */
-static void test_shared(void)
-{
-	static const uint8_t widths[] = { 1, 4, 8 };
-	enum { N = LARGEST / 4 };
-	uint64_t state = 4;
-
-	for (size_t w = 0; w < 3; w++) {
-		gen_bytes(&state, bytes, LARGEST);
-		CHECK(shared(4, N, widths[w], false) < 0.001);
-		memcpy(bytes + 3 * N, bytes + N, N);
-		CHECK(shared(4, N, widths[w], false) > 0.7);
-		memset(bytes + 3 * N, 7, N);
-		CHECK(shared(4, N, widths[w], false) == 0);
-		memset(bytes, 7, N); /* each is like itself */
-		CHECK(shared(4, N, widths[w], false) == 0);
-		for (size_t n = 0; n < 40; n++)
-			CHECK(shared(2, n, widths[w], false) <= 1);
-	}
-	gen_bytes(&state, bytes, N);
-	memmove(bytes + N + 3, bytes, N - 3); /* elsewhere */
-	CHECK(shared(2, N, 1, false) > 0.9);
-	for (size_t i = 0; i < N / 8; i++) { /* nearly the same numbers, high byte first */
-		double v[2] = { 1 + (double)(gen_next(&state) >> 11) * 0x1p-53 };
-		uint64_t u[2];
-
-		v[1] = v[0] * (1 + 1e-13);
-		memcpy(u, v, sizeof(u));
-		for (size_t k = 0; k < 2; k++) {
-			u[k] = __builtin_bswap64(u[k]);
-			memcpy(bytes + k * N + 8 * i, &u[k], 8);
-		}
-	}
-	CHECK(shared(2, N, 8, true) > 0.9);
-	CHECK(shared(2, N, 8, false) < 0.1);
-}
-
 int main(void)
 {
 	test_records();
 	test_no_records();
 	test_strides();
 	test_no_strides();
-	test_shared();
 	return 0;
 }

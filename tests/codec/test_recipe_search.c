@@ -253,7 +253,7 @@ static void test_alike(void)
 	CHECK(choose(&form, VV_EFFORT_DEFAULT, 1, BYTES).alike == 1);
 }
 
-/* The second look, once it is known how each is coded best: it must come to what a first one would, and be spared those that are not alike. */
+/* The second look, once it is known how each is coded best: it must come to what a first one would. */
 static struct vv_recipe_search look_twice(const struct vv_form *form, size_t n)
 {
 	struct vv_recipe_search apart = { 0 }, together = { 0 };

@@ -85,11 +85,11 @@ static void test_absent(uint32_t me, uint32_t size, uint32_t odd)
 	must_begin("rank %u comes late", odd);
 	snprintf(word, sizeof(word), " for rank %u", odd);
 	if (odd == 0 && me == 1)
-		c->patience = 0.3;
+		c->timeout_s = 0.3;
 	if (me != odd) {
 		CHECK_EQ(vv_comm_allreduce(c, &v, 1, VARVE_SUM), VV_EPEER);
 		CHECK(strstr(vv_err_last(), word));
-		CHECK(strstr(vv_err_last(), c->patience < 1 ? "`timeout`" : "has given up"));
+		CHECK(strstr(vv_err_last(), c->timeout_s < 1 ? "`timeout`" : "has given up"));
 		CHECK(strstr(vv_err_last(), "allreduce"));
 		CHECK_EQ(vv_comm_allreduce(c, &v, 1, VARVE_SUM), VV_EPEER);
 	}

@@ -46,13 +46,13 @@ def manual_paragraphs(text):
 
 
 def paragraphs(text):
-    """Prose alone: no code, comments, headings or front matter; list items and cells of tables by themselves."""
+    """Prose alone: no code, comments, headings or front matter; list items, and lines of cells of tables, by themselves."""
     text = re.sub(r"^---\n.*?^---\n", "", text, count=1, flags=re.M | re.S) if text.startswith("---\n") else text
     text = re.sub(r"<!--.*?-->", "", text, flags=re.S)
     text = re.sub(r"^( *)```.*?^\1```$", "\n", text, flags=re.M | re.S)
     text = re.sub(r"^#.*$", "\n", text, flags=re.M)
     text = re.sub(r"^[ \t]*(?:[-*+]|\d+\.)[ \t]+", "\n\n", text, flags=re.M)
-    text = re.sub(r"^[ \t]*\|(.*)\|[ \t]*$", lambda m: "\n\n" + m[1].replace("|", "\n\n") + "\n\n", text, flags=re.M)
+    text = re.sub(r"^[ \t]*\|(.*)\|[ \t]*$", lambda m: "\n\n" + re.sub(r"\||<br>", "\n\n", m[1]) + "\n\n", text, flags=re.M)
     return [" ".join(p.split()) for p in re.split(r"\n\s*\n", text) if p.strip()]
 
 

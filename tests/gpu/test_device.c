@@ -46,7 +46,7 @@ static void test_copies(const struct vv_space *space)
 	CHECK(memcmp(rented, plain, LEN) == 0);
 	CHECK_EQ(space->copy_in(p, plain, 0), 0);
 	CHECK_EQ(space->copy_out(rented, plain, 10), VV_EINVAL); /* not ours */
-	CHECK_EQ(space->settle(0, NULL), 0);
+	CHECK_EQ(space->sync(0, NULL), 0);
 	space->give_back(rented, LEN);
 	free(plain);
 	device_put(p);

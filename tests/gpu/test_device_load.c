@@ -2,7 +2,7 @@
 // Stored bytes that the device checks and puts in their places: all that the suite asks of a space, and what only a device can do wrong.
 #include "base/err.h"
 #include "support/device.h"
-#include "support/ferry_suite.h"
+#include "support/device_load_suite.h"
 #include "vv_test.h"
 
 enum { SIZE = 1 << 20, BYTES = 65536 };
@@ -17,9 +17,9 @@ static uint32_t below(uint32_t n)
 
 /* ---- one room, filled by hand -------------------------------------------------------------------------------------------------- */
 
-static struct vv_device_inlet_room *take(const struct vv_device_inlet_ops *ops, struct vv_cuda_inlet *i)
+static struct vv_device_inlet_buffer *take(const struct vv_device_inlet_ops *ops, struct vv_cuda_inlet *i)
 {
-	struct vv_device_inlet_room *r = NULL;
+	struct vv_device_inlet_buffer *r = NULL;
 
 	CHECK_EQ(ops->take(i, &r), 0);
 	r->n_moves = r->n_checks = r->bytes = r->end = 0;
@@ -27,7 +27,7 @@ static struct vv_device_inlet_room *take(const struct vv_device_inlet_ops *ops, 
 }
 
 /* Chunks of all sizes that there may be, each checked; where `wrong` is one of them its digest has another bit. */
-static void fill(struct vv_device_inlet_room *r, uint8_t *to, const struct vv_device_inlet_move *move, uint32_t n, uint32_t wrong)
+static void fill(struct vv_device_inlet_buffer *r, uint8_t *to, const struct vv_device_inlet_move *move, uint32_t n, uint32_t wrong)
 {
 	uint8_t *bytes = r->p + SIZE / 2;
 	struct vv_device_inlet_check *c;
@@ -65,7 +65,7 @@ static void rooms(const struct vv_space *space, struct vv_pool *pool)
 	CHECK_EQ(space->inlet->open(0, SIZE, ROOMS, &i), 0);
 	for (size_t round = 0; round < ROUNDS; round++) {
 		uint32_t n = below(MOVES), base = below(1000), to = 0;
-		struct vv_device_inlet_room *r = take(space->inlet, i);
+		struct vv_device_inlet_buffer *r = take(space->inlet, i);
 
 		CHECK_EQ(r->differs, round >= ROOMS && (round - ROOMS) % 3 == 1);
 		for (uint32_t k = 0; k < n; k++, to += move[k - 1].len + 1) {
@@ -81,7 +81,7 @@ static void rooms(const struct vv_space *space, struct vv_pool *pool)
 				memcpy(want + base + move[k].to, r->p + r->bytes + move[k].from, move[k].len);
 		r->tag = round;
 		CHECK_EQ(space->inlet->send(i, r), 0);
-		CHECK_EQ(space->settle(0, NULL), 0); /* the next one writes to the same place */
+		CHECK_EQ(space->sync(0, NULL), 0); /* the next one writes to the same place */
 	}
 	for (int k = 0; k < ROOMS; k++)
 		take(space->inlet, i);
@@ -108,13 +108,13 @@ static void want_of_memory(const struct vv_space *space, struct vv_pool *pool)
 
 int main(void)
 {
-	struct ferry_suite s = { device_space(), device_get_odd, device_put_odd, 8, NULL, NULL };
+	struct device_load_suite s = { device_space(), device_get_odd, device_put_odd, 8, NULL, NULL };
 	struct vv_pool *pool;
 
 	CHECK_EQ(vv_pool_new(2, &pool), 0);
 	rooms(s.space, pool);
 	want_of_memory(s.space, pool);
 	vv_pool_free(pool);
-	ferry_suite_run(&s);
+	device_load_suite_run(&s);
 	return 0;
 }

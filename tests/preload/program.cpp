@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #ifdef FENCED
-#include "program_fence.h"
+#include "program_write_protect.h"
 #else
 #define shut(p, n) (void)0
 #define was_asked() 1

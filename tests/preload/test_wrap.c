@@ -4,7 +4,7 @@
 // without a case here does not compile.
 #include "preload/wrap/wrap.h" // first: it keeps the headers from renaming pread to pread64
 #include "support/place.h"
-#include "fence_kinds.h"
+#include "write_protect_kinds.h"
 #include "vv_test.h"
 
 #include "base/err.h"
@@ -18,7 +18,7 @@ enum { PAGES = 8 };
 
 static size_t page;
 static char *region;
-static struct vv_fence *fence;
+static struct vv_write_protect *write_protect;
 static bool asked[PAGES];
 static bool unavailable; // this system does not have what the case needs
 
@@ -456,7 +456,7 @@ static void ask(void *arg, uintptr_t at)
 	CHECK(at % page == 0 && i < PAGES);
 	asked[i] = true;
 	errno = ENOTTY; // nothing of this may show
-	CHECK_EQ(vv_fence_open(fence, at, at + page), 0);
+	CHECK_EQ(vv_write_protect_disable(write_protect, at, at + page), 0);
 }
 
 static void count(void *arg, uintptr_t lo, uintptr_t hi)
@@ -465,17 +465,17 @@ static void count(void *arg, uintptr_t lo, uintptr_t hi)
 	++*(int *)arg;
 }
 
-static void run(const struct test_case *c, enum vv_fence_kind kind, size_t offset)
+static void run(const struct test_case *c, enum vv_write_protect_kind kind, size_t offset)
 {
 	uintptr_t lo = (uintptr_t)region, hi = lo + PAGES * page;
 	char *out = region + offset;
 	size_t size = c->size();
 	unavailable = false;
 	memset(asked, 0, sizeof(asked));
-	CHECK_EQ(vv_fence_new(kind, ask, NULL, &fence), 0);
-	CHECK_EQ(vv_fence_add(fence, lo, hi), 0);
+	CHECK_EQ(vv_write_protect_new(kind, ask, NULL, &write_protect), 0);
+	CHECK_EQ(vv_write_protect_add(write_protect, lo, hi), 0);
 	c->before(out);
-	CHECK_EQ(vv_fence_shut(fence, lo, hi), 0);
+	CHECK_EQ(vv_write_protect_enable(write_protect, lo, hi), 0);
 	errno = EXDEV;
 	bool ok = unavailable || c->call(out);
 	if (errno != EXDEV && errno != EINTR)
@@ -492,12 +492,12 @@ static void run(const struct test_case *c, enum vv_fence_kind kind, size_t offse
 		CHECK_EQ(asked[i], wanted);
 	}
 	int entered = 0;
-	vv_fence_entered(count, &entered);
+	vv_write_protect_each_syscall(count, &entered);
 	CHECK_EQ(entered, 0);
-	vv_fence_free(fence);
+	vv_write_protect_free(write_protect);
 }
 
-static void run_all_places(const struct test_case *c, enum vv_fence_kind kind)
+static void run_all_places(const struct test_case *c, enum vv_write_protect_kind kind)
 {
 	size_t size = c->size(), align = 16;
 	size_t places[] = { page, page + 256, 3 * page - (size / 2 + align - 1) / align * align,
@@ -521,7 +521,7 @@ int main(void)
 	page = (size_t)sysconf(_SC_PAGESIZE);
 	make_files();
 	atexit(drop_files);
-	for (enum vv_fence_kind kind = VV_FENCE_MPROTECT; kind <= VV_FENCE_SIGBUS; kind++)
+	for (enum vv_write_protect_kind kind = VV_WRITE_PROTECT_MPROTECT; kind <= VV_WRITE_PROTECT_SIGBUS; kind++)
 		for (const struct test_case *c = cases; have_fences(kind, ask) && c->name; c++)
 			run_all_places(c, kind);
 	return 0;

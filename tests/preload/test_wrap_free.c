@@ -8,7 +8,7 @@
 #include "support/gen.h"
 #include "support/must.h"
 #include "support/place.h"
-#include "track/fence.h"
+#include "track/write_protect.h"
 #include "track/memory.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -299,6 +299,6 @@ int main(void)
 		inherited(*t, false);
 		inherited(*t, true);
 	}
-	MUST(!vv_fence_is_any_shut());
+	MUST(!vv_write_protect_is_active());
 	return 0;
 }

@@ -3,7 +3,7 @@
 // there all the same, and a fault of the program's own goes to its handler. A name in VV_WRAP_BOTH or VV_WRAP_MASKS without a case here does
 // not compile. Each case is a process of its own.
 #include "preload/wrap/wrap.h"
-#include "fence_kinds.h"
+#include "write_protect_kinds.h"
 #include "vv_test.h"
 
 #include "base/err.h"
@@ -19,7 +19,7 @@ enum { PAGES = 8, FOREIGN = 99 };
 static size_t page;
 static char *region;
 static char *volatile bad; // a page that is not the fence's, and may not be written
-static struct vv_fence *fence;
+static struct vv_write_protect *write_protect;
 static atomic_int asks, writes, faults;
 static sigset_t all, all_but_usr2;
 static sigjmp_buf back;
@@ -29,12 +29,12 @@ static void ask(void *arg, uintptr_t at)
 {
 	(void)arg;
 	atomic_fetch_add(&asks, 1);
-	CHECK_EQ(vv_fence_open(fence, at, at + page), 0);
+	CHECK_EQ(vv_write_protect_disable(write_protect, at, at + page), 0);
 }
 
 static void shut(void)
 {
-	CHECK_EQ(vv_fence_shut(fence, (uintptr_t)region, (uintptr_t)region + PAGES * page), 0);
+	CHECK_EQ(vv_write_protect_enable(write_protect, (uintptr_t)region, (uintptr_t)region + PAGES * page), 0);
 }
 
 static void write_region(void)
@@ -371,14 +371,14 @@ static const struct {
 #undef ROW
 };
 
-static bool run(size_t i, enum vv_fence_kind kind)
+static bool run(size_t i, enum vv_write_protect_kind kind)
 {
 	pid_t child = fork();
 	int status;
 	if (child == 0) {
 		alarm(50);
-		CHECK_EQ(vv_fence_new(kind, ask, NULL, &fence), 0);
-		CHECK_EQ(vv_fence_add(fence, (uintptr_t)region, (uintptr_t)region + PAGES * page), 0);
+		CHECK_EQ(vv_write_protect_new(kind, ask, NULL, &write_protect), 0);
+		CHECK_EQ(vv_write_protect_add(write_protect, (uintptr_t)region, (uintptr_t)region + PAGES * page), 0);
 		cases[i].run();
 		CHECK(atomic_load(&writes) > 0);
 		_exit(0);
@@ -420,14 +420,14 @@ int main(int argc, char **argv)
 	bad = mmap(NULL, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(region != MAP_FAILED && bad != MAP_FAILED);
 	if (argc > 1) {
-		CHECK_EQ(vv_fence_new(VV_FENCE_MPROTECT, ask, NULL, &fence), 0);
-		CHECK_EQ(vv_fence_add(fence, (uintptr_t)region, (uintptr_t)region + PAGES * page), 0);
+		CHECK_EQ(vv_write_protect_new(VV_WRITE_PROTECT_MPROTECT, ask, NULL, &write_protect), 0);
+		CHECK_EQ(vv_write_protect_add(write_protect, (uintptr_t)region, (uintptr_t)region + PAGES * page), 0);
 		write_region();
 		return 0;
 	}
 	test_inherited(argv[0]);
 	bool ok = true;
-	for (enum vv_fence_kind kind = VV_FENCE_MPROTECT; kind <= VV_FENCE_SIGBUS; kind++)
+	for (enum vv_write_protect_kind kind = VV_WRITE_PROTECT_MPROTECT; kind <= VV_WRITE_PROTECT_SIGBUS; kind++)
 		for (size_t i = 0; have_fences(kind, ask) && i < sizeof(cases) / sizeof(*cases); i++)
 			ok &= run(i, kind);
 	CHECK(ok);

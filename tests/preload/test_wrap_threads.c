@@ -10,7 +10,7 @@ enum { PAGES = 16, THREADS = 4, ROUNDS = 300 };
 
 static size_t page;
 static char *region;
-static struct vv_fence *fence;
+static struct vv_write_protect *write_protect;
 static atomic_int asks;
 static int ends[THREADS][2];
 
@@ -22,7 +22,7 @@ static void ask(void *arg, uintptr_t at)
 	(void)arg;
 	atomic_fetch_add(&asks, 1);
 	CHECK_EQ(pthread_mutex_lock(&gate), 0);
-	CHECK_EQ(vv_fence_open(fence, at, at + page), 0);
+	CHECK_EQ(vv_write_protect_disable(write_protect, at, at + page), 0);
 	CHECK_EQ(pthread_mutex_unlock(&gate), 0);
 }
 
@@ -34,7 +34,7 @@ static void count(void *arg, uintptr_t lo, uintptr_t hi)
 static size_t entered_pages(void)
 {
 	size_t n = 0;
-	vv_fence_entered(count, &n);
+	vv_write_protect_each_syscall(count, &n);
 	return n;
 }
 
@@ -175,12 +175,12 @@ static void test_receivers(void)
 	atomic_store(&asks, 0);
 	for (; atomic_load(&received) < THREADS * ROUNDS; shuts++) {
 		CHECK_EQ(pthread_mutex_lock(&gate), 0);
-		CHECK_EQ(vv_fence_shut(fence, lo, hi), 0);
+		CHECK_EQ(vv_write_protect_enable(write_protect, lo, hi), 0);
 		CHECK_EQ(pthread_mutex_unlock(&gate), 0);
 		held += entered_pages();
 		usleep(20);
 		CHECK_EQ(pthread_mutex_lock(&gate), 0);
-		CHECK_EQ(vv_fence_open(fence, lo, hi), 0);
+		CHECK_EQ(vv_write_protect_disable(write_protect, lo, hi), 0);
 		CHECK_EQ(pthread_mutex_unlock(&gate), 0);
 	}
 	for (int i = 0; i < THREADS; i++)
@@ -217,10 +217,10 @@ static void test_blocked_signals(void)
 	pthread_t thread;
 	struct sigaction act = { .sa_handler = write_in_handler };
 	atomic_store(&asks, 0);
-	CHECK_EQ(vv_fence_shut(fence, (uintptr_t)region, (uintptr_t)region + page), 0);
+	CHECK_EQ(vv_write_protect_enable(write_protect, (uintptr_t)region, (uintptr_t)region + page), 0);
 	CHECK_EQ(pthread_create(&thread, NULL, write_with_all_blocked, region), 0);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
-	CHECK_EQ(vv_fence_shut(fence, (uintptr_t)region, (uintptr_t)region + page), 0);
+	CHECK_EQ(vv_write_protect_enable(write_protect, (uintptr_t)region, (uintptr_t)region + page), 0);
 	sigfillset(&act.sa_mask);
 	CHECK_EQ(sigaction(SIGUSR1, &act, NULL), 0);
 	CHECK_EQ(raise(SIGUSR1), 0);
@@ -228,9 +228,9 @@ static void test_blocked_signals(void)
 	CHECK_EQ(atomic_load(&asks), 2);
 }
 
-static void test_all(enum vv_fence_kind kind)
+static void test_all(enum vv_write_protect_kind kind)
 {
-	int rc = vv_fence_new(kind, ask, NULL, &fence);
+	int rc = vv_write_protect_new(kind, ask, NULL, &write_protect);
 	CHECK(rc == 0 || rc == VV_ENOTSUP);
 	if (rc != 0) {
 		printf("skipped: fences of kind %d are not to be had here: %s\n", kind, vv_err_last());
@@ -238,7 +238,7 @@ static void test_all(enum vv_fence_kind kind)
 	}
 	region = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(region != MAP_FAILED);
-	CHECK_EQ(vv_fence_add(fence, (uintptr_t)region, (uintptr_t)region + PAGES * page), 0);
+	CHECK_EQ(vv_write_protect_add(write_protect, (uintptr_t)region, (uintptr_t)region + PAGES * page), 0);
 	CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends[0]), 0);
 	test_cancel(block_in_read);
 	test_cancel(block_in_readv);
@@ -249,7 +249,7 @@ static void test_all(enum vv_fence_kind kind)
 	CHECK(close(ends[0][0]) == 0 && close(ends[0][1]) == 0);
 	test_receivers();
 	test_blocked_signals();
-	vv_fence_free(fence);
+	vv_write_protect_free(write_protect);
 	CHECK_EQ(munmap(region, PAGES * page), 0);
 }
 
@@ -258,7 +258,7 @@ int main(void)
 	if (dlsym(RTLD_DEFAULT, "read") == dlsym(RTLD_NEXT, "read"))
 		SKIP("this build does not stand in front of the C library");
 	page = (size_t)sysconf(_SC_PAGESIZE);
-	test_all(VV_FENCE_MPROTECT);
-	test_all(VV_FENCE_SIGBUS);
+	test_all(VV_WRITE_PROTECT_MPROTECT);
+	test_all(VV_WRITE_PROTECT_SIGBUS);
 	return 0;
 }

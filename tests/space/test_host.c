@@ -23,7 +23,7 @@ static void plain_operations(void)
 	memset(q, 0, sizeof(q));
 	CHECK_EQ(host->copy_out(q, p, sizeof(q)), 0);
 	CHECK_EQ(q[99], 3);
-	CHECK_EQ(host->settle(0, NULL), 0);
+	CHECK_EQ(host->sync(0, NULL), 0);
 	host->give_back(p, 10000);
 	host->close(NULL);
 	opt.chunk = 16;

@@ -3,7 +3,7 @@
 #define VV_TEST_FIELD_H
 
 #include "base/err.h"
-#include "track/fence.h"
+#include "track/write_protect.h"
 #include "vv_test.h"
 #include <errno.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@ enum { PAGES = 96, MANY = 4096 };
 static size_t page; // by main
 
 struct field {
-	struct vv_fence *fence;
+	struct vv_write_protect *write_protect;
 	char *p;
 	size_t n;
 	pthread_mutex_t lock;
@@ -41,7 +41,7 @@ static inline void field_ask(void *arg, uintptr_t address)
 	CHECK(i < x->n && address % page == 0);
 	atomic_fetch_add(&x->asked, 1);
 	if (x->shut[i]) {
-		CHECK_EQ(vv_fence_open(x->fence, address, address + page), 0);
+		CHECK_EQ(vv_write_protect_disable(x->write_protect, address, address + page), 0);
 		x->shut[i] = false;
 	}
 	pthread_mutex_unlock(&x->lock);
@@ -56,19 +56,19 @@ static inline char *field_map(size_t n)
 }
 
 // Between two pages that are not part of it.
-static inline void field_plant(struct field *x, enum vv_fence_kind kind, size_t n)
+static inline void field_plant(struct field *x, enum vv_write_protect_kind kind, size_t n)
 {
 	memset(x, 0, sizeof(*x));
 	pthread_mutex_init(&x->lock, NULL);
 	x->p = field_map(n + 2) + page;
 	x->n = n;
-	CHECK_EQ(vv_fence_new(kind, field_ask, x, &x->fence), 0);
-	CHECK_EQ(vv_fence_add(x->fence, field_at(x, 0), field_at(x, n)), 0);
+	CHECK_EQ(vv_write_protect_new(kind, field_ask, x, &x->write_protect), 0);
+	CHECK_EQ(vv_write_protect_add(x->write_protect, field_at(x, 0), field_at(x, n)), 0);
 }
 
 static inline void field_clear(struct field *x)
 {
-	vv_fence_free(x->fence);
+	vv_write_protect_free(x->write_protect);
 	munmap(x->p - page, (x->n + 2) * page);
 	pthread_mutex_destroy(&x->lock);
 }
@@ -78,7 +78,7 @@ static inline void field_shut_all(struct field *x)
 	pthread_mutex_lock(&x->lock);
 	for (size_t i = 0; i < x->n; i++)
 		x->shut[i] = true;
-	CHECK_EQ(vv_fence_shut(x->fence, field_at(x, 0), field_at(x, x->n)), 0);
+	CHECK_EQ(vv_write_protect_enable(x->write_protect, field_at(x, 0), field_at(x, x->n)), 0);
 	pthread_mutex_unlock(&x->lock);
 }
 
@@ -92,7 +92,7 @@ static inline void field_use(struct field *x)
 }
 
 // The signal that ended it, one of two, 0 being none.
-static inline int field_run(void (*fn)(enum vv_fence_kind), enum vv_fence_kind kind, int one, int other)
+static inline int field_run(void (*fn)(enum vv_write_protect_kind), enum vv_write_protect_kind kind, int one, int other)
 {
 	int status, sig;
 	pid_t child = fork();
@@ -113,20 +113,20 @@ static inline int field_run(void (*fn)(enum vv_fence_kind), enum vv_fence_kind k
 	return sig;
 }
 
-static inline void field_probe(enum vv_fence_kind kind)
+static inline void field_probe(enum vv_write_protect_kind kind)
 {
-	struct vv_fence *f;
+	struct vv_write_protect *f;
 
-	if (vv_fence_new(kind, field_ask, NULL, &f) == 0)
+	if (vv_write_protect_new(kind, field_ask, NULL, &f) == 0)
 		_exit(0);
 	fprintf(stderr, "fences by userfaultfd are left out: %s\n", vv_err_last());
 	kill(getpid(), SIGUSR1);
 }
 
 // The last kind that this kernel has. While there is no fence in this process.
-static inline enum vv_fence_kind field_last_kind(void)
+static inline enum vv_write_protect_kind field_last_kind(void)
 {
-	return field_run(field_probe, VV_FENCE_SIGBUS, 0, SIGUSR1) == 0 ? VV_FENCE_SIGBUS : VV_FENCE_MPROTECT;
+	return field_run(field_probe, VV_WRITE_PROTECT_SIGBUS, 0, SIGUSR1) == 0 ? VV_WRITE_PROTECT_SIGBUS : VV_WRITE_PROTECT_MPROTECT;
 }
 
 #endif

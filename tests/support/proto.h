@@ -2,7 +2,7 @@
 #ifndef VV_TEST_PROTO_H
 #define VV_TEST_PROTO_H
 
-#include "base/buf.h"
+#include "base/wire.h"
 
 static inline void proto_varint(struct vv_buf *b, uint64_t v)
 {

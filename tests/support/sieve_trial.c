@@ -312,7 +312,7 @@ static void drop_history(struct trial *t)
 enum { LESSONS = 512 };
 
 /* Pieces of all spans; how many there are. */
-static size_t cut_lessons(struct trial *t, struct vv_lesson lesson[LESSONS])
+static size_t cut_lessons(struct trial *t, struct vv_grain_bytes lesson[LESSONS])
 {
 	struct trial_memory *m = t->mem;
 	size_t n = 0;
@@ -324,7 +324,7 @@ static size_t cut_lessons(struct trial *t, struct vv_lesson lesson[LESSONS])
 			len = n > LESSONS - 64 ? left : 1 + (uint32_t)gen_below(&m->rng, 200);
 			len = len < left ? len : left;
 			CHECK(n < LESSONS);
-			lesson[n++] = (struct vv_lesson){ m->span[k].first + at, len, m->span[k].p + (size_t)at * t->opt.chunk };
+			lesson[n++] = (struct vv_grain_bytes){ m->span[k].first + at, len, m->span[k].p + (size_t)at * t->opt.chunk };
 		}
 	return n;
 }
@@ -333,7 +333,7 @@ static size_t cut_lessons(struct trial *t, struct vv_lesson lesson[LESSONS])
 static void learn_in_steps(struct trial *t)
 {
 	const struct vv_space *space = t->mem->suite->space;
-	struct vv_lesson right[LESSONS], first[LESSONS];
+	struct vv_grain_bytes right[LESSONS], first[LESSONS];
 	size_t n_right, n_first;
 
 	CHECK_EQ(space->begin(t->sieve, t->mem->span, t->mem->n), 0);

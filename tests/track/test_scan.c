@@ -56,7 +56,7 @@ static int collect(struct map *m)
 static int look(struct map *m)
 {
 	fresh(m);
-	return vv_scan_look(scan, (uintptr_t)m->p, (uintptr_t)m->p + m->n * page, note, m);
+	return vv_scan_peek(scan, (uintptr_t)m->p, (uintptr_t)m->p + m->n * page, note, m);
 }
 
 static struct map *watch(size_t n, int advice, bool touched)
@@ -251,12 +251,12 @@ static void test_parts(int advice, bool there)
 
 	CHECK_EQ(vv_pool_new(THREADS - 1, &pool), 0);
 	loop = vv_pool_loop(pool);
-	CHECK_EQ(vv_scan_rearm(scan, &loop, lo, hi), 0);
+	CHECK_EQ(vv_scan_rearm(scan, lo, hi), 0);
 	CHECK_EQ(look(m), 0);
 	CHECK_EQ(m->total, 0);
 	for (size_t less = 0; less < 3; less++) {
 		memset(m->p, (int)less, PAGES * page);
-		CHECK_EQ(vv_scan_rearm(scan, &loop, lo, hi - less * page), 0);
+		CHECK_EQ(vv_scan_rearm(scan, lo, hi - less * page), 0);
 		CHECK_EQ(look(m), 0);
 		CHECK(m->total == less && (less == 0 || m->seen[PAGES - less]));
 	}
@@ -267,8 +267,7 @@ static void test_parts(int advice, bool there)
 	CHECK_EQ(m->total, 0);
 	hole = m->p + (PAGES / 3) * page;
 	CHECK(mmap(hole, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == hole);
-	CHECK_EQ(vv_scan_rearm(scan, NULL, lo, hi), VV_EMISMATCH);
-	CHECK_EQ(vv_scan_rearm(scan, &loop, lo, hi), VV_EMISMATCH);
+	CHECK_EQ(vv_scan_rearm(scan, lo, hi), VV_EMISMATCH);
 	CHECK(strlen(vv_err_last()) > 20);
 	vv_pool_free(pool);
 	unwatch(m);

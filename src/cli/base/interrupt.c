@@ -50,7 +50,7 @@ void vv_interrupt_file(const char *path)
 	}
 }
 
-void vv_interrupt_gently(atomic_bool *stop)
+void vv_interrupt_set_stop(atomic_bool *stop)
 {
 	atomic_store(&gentle, stop);
 }

@@ -10,7 +10,7 @@ void vv_interrupt_arm(void);
 /* The file to remove; NULL: none. */
 void vv_interrupt_file(const char *path);
 /* The next signal does not kill: it sets *stop, and who looks there cleans up and calls vv_interrupt_die. A second one kills. NULL: as before. */
-void vv_interrupt_gently(atomic_bool *stop);
+void vv_interrupt_set_stop(atomic_bool *stop);
 /* Of the signal that came, if one did. */
 void vv_interrupt_die(void);
 /* Is there an unfinished line on the terminal? */

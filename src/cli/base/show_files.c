@@ -132,7 +132,7 @@ static struct vv_text type_words(const struct vv_manifest_kind *k)
 	return t;
 }
 
-static int say_kinds(const struct vv_show_files *s, struct vv_out *o)
+static int print_kinds(const struct vv_show_files *s, struct vv_out *o)
 {
 	static const char *const columns[] = { "<VARIABLE", "<TYPE", "<SHAPE", ">INSTANCES", ">BYTES", ">NEW", ">STORED", ">RATIO", "<CODED",
 					       "<MERGED", NULL };
@@ -192,7 +192,7 @@ static bool has_segments(const struct vv_manifest *m)
 }
 
 /* Chen 2016's tables 1 to 4. */
-static int say_segments(const struct vv_show_files *s, struct vv_out *o)
+static int print_segments(const struct vv_show_files *s, struct vv_out *o)
 {
 	static const char *const columns[] = { "<SEGMENT", ">BYTES", ">ZERO", ">DUP IN TIME", ">DUP IN SPACE", ">NEW", ">STORED", ">RATIO", NULL };
 	struct vv_manifest_kind sum;
@@ -245,7 +245,7 @@ void vv_show_files_entry_row(struct vv_text_table *t, const struct vv_manifest_e
 	vv_text_cell(t, "%s%s%s", vv_text_safe(e->name).s, e->target ? " -> " : "/", e->target ? vv_text_safe(e->target).s : "");
 }
 
-static int say_files(const struct vv_show_files *s, struct vv_out *o, bool all)
+static int print_files(const struct vv_show_files *s, struct vv_out *o, bool all)
 {
 	size_t n = all || s->all.n_files <= FEW ? s->all.n_files : FEW;
 	struct vv_text_table t;
@@ -261,7 +261,7 @@ static int say_files(const struct vv_show_files *s, struct vv_out *o, bool all)
 	return rc;
 }
 
-int vv_show_files_say(const struct vv_show_files *s, struct vv_out *o, bool all)
+int vv_show_files_print(const struct vv_show_files *s, struct vv_out *o, bool all)
 {
 	int rc;
 
@@ -269,11 +269,11 @@ int vv_show_files_say(const struct vv_show_files *s, struct vv_out *o, bool all)
 		return 0;
 	vv_out_printf(o, "\n  packed from %zu file%s, scheme %s, level %s\n\n", s->all.n_files, s->all.n_files == 1 ? "" : "s",
 		      vv_text_safe(s->all.scheme).s, vv_text_safe(s->all.effort).s);
-	rc = say_segments(s, o);
+	rc = print_segments(s, o);
 	if (rc == 0)
-		rc = say_kinds(s, o);
+		rc = print_kinds(s, o);
 	vv_out_printf(o, "\n");
-	return rc ? rc : say_files(s, o, all);
+	return rc ? rc : print_files(s, o, all);
 }
 
 /* ---- JSON --------------------------------------------------------------------------------------------------------- */
@@ -327,7 +327,7 @@ static void put_kind(struct vv_json *j, const struct vv_manifest_kind *k)
 	vv_json_real(j, "ratio", k->stored ? (double)k->fresh / (double)k->stored : 0);
 	vv_json_text(j, "coded", words);
 	vv_json_bool(j, "merged", k->merged);
-	vv_json_real(j, "ratio_promised", (double)k->promised / 1000);
+	vv_json_real(j, "ratio_promised", (double)k->expected_ratio / 1000);
 	vv_json_number(j, "sample_age", k->age);
 	vv_json_end(j);
 }

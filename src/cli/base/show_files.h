@@ -24,7 +24,7 @@ int vv_show_files_add(struct vv_show_files *s, struct vv_verb_context *job, cons
 /* The same by its layer's head, of which the table is only loaded where there is something to show. */
 int vv_show_files_add_head(struct vv_show_files *s, struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_head *h);
 /* Tables; all: of files more than a few. */
-int vv_show_files_say(const struct vv_show_files *s, struct vv_out *o, bool all);
+int vv_show_files_print(const struct vv_show_files *s, struct vv_out *o, bool all);
 void vv_show_files_put(const struct vv_show_files *s, struct vv_json *j);
 void vv_show_files_put_kinds(struct vv_json *j, const struct vv_manifest *m);
 

@@ -123,7 +123,7 @@ static double balance(const struct vv_summary *s)
 	return s->all.stored ? (double)s->most * s->ranks / (double)s->all.stored : 1;
 }
 
-static void say_balance(const struct vv_summary *s, struct vv_out *out)
+static void print_balance(const struct vv_summary *s, struct vv_out *out)
 {
 	uint64_t average = s->all.stored / s->ranks;
 
@@ -134,7 +134,7 @@ static void say_balance(const struct vv_summary *s, struct vv_out *out)
 		      vv_text_size(average).s);
 }
 
-static void say_sharing(const struct vv_summary *s, struct vv_out *out)
+static void print_sharing(const struct vv_summary *s, struct vv_out *out)
 {
 	vv_out_printf(out, "  alone         up to %s would be new if the ranks did not share", vv_text_size(alone(s)).s);
 	if (s->all.fresh)
@@ -143,7 +143,7 @@ static void say_sharing(const struct vv_summary *s, struct vv_out *out)
 		      vv_text_duration((double)s->blocked_ns / 1e9).s, vv_text_duration((double)s->ranks_ns / 1e9).s);
 }
 
-int vv_summary_say(struct vv_summary *s, struct vv_out *out)
+int vv_summary_print(struct vv_summary *s, struct vv_out *out)
 {
 	int rc;
 
@@ -155,9 +155,9 @@ int vv_summary_say(struct vv_summary *s, struct vv_out *out)
 		return rc;
 	vv_out_printf(out, "\n");
 	if (s->all.stored)
-		say_balance(s, out);
+		print_balance(s, out);
 	if (s->elsewhere == 0)
-		say_sharing(s, out);
+		print_sharing(s, out);
 	else
 		vv_out_printf(out, "  elsewhere     %" PRIu32 " layer%s not in this store: in those of other hosts, or lost\n",
 			      s->elsewhere, s->elsewhere == 1 ? " is" : "s are");

@@ -36,7 +36,7 @@ void vv_summary_add(struct vv_summary *s, const struct vv_commit_rank *rank, con
 /* The names of the codecs of these blocks: "zstd", "none, zstd"; "-" without blocks. */
 struct vv_text vv_summary_codecs(const struct vv_blocks *b);
 
-int vv_summary_say(struct vv_summary *s, struct vv_out *out);
+int vv_summary_print(struct vv_summary *s, struct vv_out *out);
 void vv_summary_put(const struct vv_summary *s, struct vv_json *out); /* as "totals" */
 
 #endif

@@ -41,7 +41,7 @@ int vv_verb_context_init(struct vv_verb_context *job, const struct vv_args *args
 	const char *log;
 	int rc;
 
-	*job = (struct vv_verb_context){ .args = args, .world = job->world };
+	*job = (struct vv_verb_context){ .args = args, .ranks = job->ranks };
 	rc = vv_options_load(&job->conf, NULL);
 	for (size_t i = 0; rc == 0 && i < args->n_settings; i++)
 		rc = apply(&job->conf, args->setting[i]);
@@ -67,7 +67,7 @@ void vv_verb_context_fini(struct vv_verb_context *job)
 
 bool vv_verb_context_is_first(const struct vv_verb_context *job)
 {
-	return !job->world || job->world->rank == 0;
+	return !job->ranks || job->ranks->rank == 0;
 }
 
 int vv_verb_context_status(int rc)
@@ -91,9 +91,9 @@ int vv_verb_context_open_store(struct vv_verb_context *job)
 int vv_verb_context_open_session(const struct vv_verb_context *job, const char *url, const char *lineage, struct varve **out)
 {
 	struct varve_comm plug;
-	int rc = job->world ? job->world->plug(varve_timeout(NULL), &plug) : 0;
+	int rc = job->ranks ? job->ranks->plug(varve_timeout(NULL), &plug) : 0;
 
-	return rc ? rc : vv_session_open(job->world ? &plug : NULL, url, lineage, "tracker=digest", out);
+	return rc ? rc : vv_session_open(job->ranks ? &plug : NULL, url, lineage, "tracker=digest", out);
 }
 
 int vv_verb_context_close_session(struct varve *v, int rc)
@@ -219,7 +219,7 @@ int vv_verb_context_list_again(struct vv_verb_context *job, const struct vv_line
 
 	if (rc || !newest)
 		return rc;
-	job->again = !job->begun && !job->out.begun && !job->world;
+	job->again = !job->begun && !job->out.begun && !job->ranks;
 	return vv_err_set(VV_ENOENT, "lineage '%s' of store '%s': its writer drops epochs faster than they can be listed", lin->name, lin->store->url);
 }
 
@@ -235,7 +235,7 @@ static bool is_gone(struct vv_verb_context *job, const struct vv_verb_context_re
 	return gone;
 }
 
-int vv_verb_context_judge(struct vv_verb_context *job, int rc)
+int vv_verb_context_explain(struct vv_verb_context *job, int rc)
 {
 	struct vv_err_state error;
 
@@ -249,7 +249,7 @@ int vv_verb_context_judge(struct vv_verb_context *job, int rc)
 			continue;
 		if (r->named && rc == VV_ENOENT)
 			break; /* it was not there */
-		job->again = !r->named && !job->begun && !job->out.begun && !job->world;
+		job->again = !r->named && !job->begun && !job->out.begun && !job->ranks;
 		if (job->again && job->replaceable)
 			vv_log_warn("epoch %" PRIu64 " of lineage '%s' was dropped by its writer while it was read: a newer one replaces its files, but those that only the dropped one has stay",
 				    r->epoch, r->lineage);

@@ -16,7 +16,7 @@ enum { VV_VERB_CONTEXT_READS = 2 };
 
 struct vv_verb_context {
 	const struct vv_args *args;
-	const struct vv_command_ranks *world; /* NULL: alone */
+	const struct vv_command_ranks *ranks; /* NULL: alone */
 	struct vv_conf conf;
 	struct vv_out out;   /* text; unused with --json */
 	struct vv_json json; /* the one object, open */
@@ -71,7 +71,7 @@ bool vv_verb_context_is_dropped(const struct vv_lineage *lin, uint64_t epoch);
 int vv_verb_context_list_again(struct vv_verb_context *job, const struct vv_lineage *lin);
 /* What is to be said of a failure: VV_ENOENT if an epoch that was read is dropped by now, else rc. If that was the newest and nothing was put out yet,
  * job->again is set: there is a newer one. A warning tells of files of the dropped one that may stay. */
-int vv_verb_context_judge(struct vv_verb_context *job, int rc);
+int vv_verb_context_explain(struct vv_verb_context *job, int rc);
 
 /* A row of the table of verbs. */
 struct vv_cmd {

@@ -74,32 +74,32 @@ static void put_built(struct vv_json *j)
 	vv_json_end(j);
 }
 
-static void say_list(struct vv_out *o, const char *const *word)
+static void print_list(struct vv_out *o, const char *const *word)
 {
 	for (; *word; word++)
 		vv_out_printf(o, " %s", *word);
 	vv_out_printf(o, "\n");
 }
 
-static void say_built(struct vv_out *o)
+static void print_built(struct vv_out *o)
 {
 	vv_out_printf(o, "\nvarve %s for %s\n  codecs   none", VV_VERSION, architecture());
 	for (const struct vv_codec *const *c = vv_codec_all(); *c; c++)
 		vv_out_printf(o, " %s", (*c)->name);
 	vv_out_printf(o, "\n  digests ");
-	say_list(o, digests);
+	print_list(o, digests);
 	vv_out_printf(o, "  stores  ");
-	say_list(o, stores);
+	print_list(o, stores);
 	vv_out_printf(o, "  comms   ");
-	say_list(o, comms);
+	print_list(o, comms);
 	vv_out_printf(o, "  spaces  ");
-	say_list(o, spaces);
+	print_list(o, spaces);
 	vv_out_printf(o, "  captures");
-	say_list(o, captures);
+	print_list(o, captures);
 	vv_out_printf(o, "  for     ");
-	say_list(o, languages);
+	print_list(o, languages);
 	vv_out_printf(o, "  reports ");
-	say_list(o, reports);
+	print_list(o, reports);
 	vv_out_printf(o, "  vectors  %s", vv_cpu_name(vv_cpu_choose()));
 	if (vv_cpu_level() < vv_cpu_most())
 		vv_out_printf(o, ", held there by VARVE_CPU: the processor has %s", vv_cpu_name(vv_cpu_most()));
@@ -112,7 +112,7 @@ static bool is_shown(const struct vv_conf *c, size_t i, bool all)
 	return all || vv_options_tier(c->item[i].name) == VV_OPTIONS_EVERYDAY || strcmp(c->value[i].origin, "default") != 0;
 }
 
-static int say_all(struct vv_out *o, const struct vv_conf *c, bool all)
+static int print_all(struct vv_out *o, const struct vv_conf *c, bool all)
 {
 	static const char *const columns[] = { "<OPTION", "<VALUE", "<FROM", "<FOR", "<MEANING", NULL };
 	struct vv_text_table t;
@@ -136,11 +136,11 @@ static int say_all(struct vv_out *o, const struct vv_conf *c, bool all)
 	if (rc == 0 && hidden)
 		vv_out_printf(o, "... and %zu for tuning and for comparison with papers (--all shows them)\n", hidden);
 	if (rc == 0)
-		say_built(o);
+		print_built(o);
 	return rc;
 }
 
-static void say_one(struct vv_out *o, const struct vv_conf *c, size_t i)
+static void print_one(struct vv_out *o, const struct vv_conf *c, size_t i)
 {
 	vv_out_printf(o, "%s = %s\n", c->item[i].name, vv_text_safe(c->value[i].text).s);
 	vv_out_printf(o, "  from     %s\n", vv_text_safe(c->value[i].origin).s);
@@ -183,8 +183,8 @@ static int run(struct vv_verb_context *job)
 		return 0;
 	}
 	if (!one)
-		return say_all(&job->out, &job->conf, vv_args_value(job->args, "all") != NULL);
-	say_one(&job->out, &job->conf, which);
+		return print_all(&job->out, &job->conf, vv_args_value(job->args, "all") != NULL);
+	print_one(&job->out, &job->conf, which);
 	return 0;
 }
 

@@ -69,12 +69,12 @@ static void put_region(struct vv_json *j, uint32_t rank, const struct vv_diff_re
 	vv_json_end(j);
 }
 
-static void say_shape(struct vv_out *o, const char *word, const struct vv_shape *s)
+static void print_shape(struct vv_out *o, const char *word, const struct vv_shape *s)
 {
 	vv_out_printf(o, "  %s  %s %s, %" PRIu64 " bytes\n", word, vv_head_type_name(s->type), vv_text_shape(s).s, s->len);
 }
 
-static void say_elements(struct vv_out *o, const struct vv_diff_region *r)
+static void print_elements(struct vv_out *o, const struct vv_diff_region *r)
 {
 	const struct vv_shape *shape = r->a->len < r->b->len ? r->a : r->b;
 	struct vv_shape flat = { .len = shape->len };
@@ -90,7 +90,7 @@ static void say_elements(struct vv_out *o, const struct vv_diff_region *r)
 	}
 }
 
-static void say_region(struct vv_out *o, const struct cmd_diff_comparison *c, const struct vv_diff_region *r)
+static void print_region(struct vv_out *o, const struct cmd_diff_comparison *c, const struct vv_diff_region *r)
 {
 	uint64_t common;
 
@@ -104,8 +104,8 @@ static void say_region(struct vv_out *o, const struct cmd_diff_comparison *c, co
 	}
 	vv_out_printf(o, "%s\n", vv_head_same_shape(r->a, r->b) ? "" : ": not the same shape");
 	if (!vv_head_same_shape(r->a, r->b)) {
-		say_shape(o, "first   ", r->a);
-		say_shape(o, "second  ", r->b);
+		print_shape(o, "first   ", r->a);
+		print_shape(o, "second  ", r->b);
 	}
 	common = r->a->len < r->b->len ? r->a->len : r->b->len;
 	vv_out_printf(o, "  bytes     %" PRIu64 " of %" PRIu64 " (%s)", r->bytes, common, vv_text_share(r->bytes, common).s);
@@ -114,10 +114,10 @@ static void say_region(struct vv_out *o, const struct cmd_diff_comparison *c, co
 			      r->ranges == 1 ? "" : "es", r->first, r->last);
 	vv_out_printf(o, "\n");
 	if (r->typed)
-		say_elements(o, r);
+		print_elements(o, r);
 }
 
-static void tell(void *arg, const struct vv_diff_region *r)
+static void report_region(void *arg, const struct vv_diff_region *r)
 {
 	struct cmd_diff_comparison *c = arg;
 	bool equal = is_equal(r);
@@ -126,7 +126,7 @@ static void tell(void *arg, const struct vv_diff_region *r)
 	if (c->job->args->json) {
 		put_region(&c->job->json, c->rank, r);
 	} else if (!equal && !c->job->args->quiet) {
-		say_region(&c->job->out, c, r);
+		print_region(&c->job->out, c, r);
 	}
 }
 
@@ -190,7 +190,7 @@ static int compare_tables(struct cmd_diff_comparison *c, const struct vv_run_tab
 	if (rc == 0)
 		rc = narrow(c, b, &some_b);
 	if (rc == 0)
-		rc = vv_diff_run(&x, &y, c->job->pool, tell, c, &c->bar.progress, &differ);
+		rc = vv_diff_run(&x, &y, c->job->pool, report_region, c, &c->bar.progress, &differ);
 	narrow_fini(&some_a);
 	narrow_fini(&some_b);
 	return rc ? rc : differ;

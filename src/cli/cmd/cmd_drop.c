@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct doomed { /* the epochs to drop, ascending, each once */
+struct dropped { /* the epochs to drop, ascending, each once */
 	uint64_t *v;
 	size_t n;
 	bool elsewhere; /* other stores have layers of some, and records of their own */
@@ -66,7 +66,7 @@ static void mark_old(const struct vv_lineage *lin, const struct vv_listing *l, u
 		marked[i - 1] = !(every && l->epoch[i - 1] % every == 0);
 }
 
-static int look_elsewhere(const struct vv_lineage *lin, const struct vv_listing *l, struct doomed *d)
+static int look_elsewhere(const struct vv_lineage *lin, const struct vv_listing *l, struct dropped *d)
 {
 	char ranks[VV_CATALOG_RANKS];
 	int rc = 0;
@@ -77,7 +77,7 @@ static int look_elsewhere(const struct vv_lineage *lin, const struct vv_listing 
 
 		rc = vv_catalog_commit(lin, d->v[i], &c);
 		if (rc == 0)
-			rc = vv_catalog_whereabouts(l, &c, &where);
+			rc = vv_catalog_locate_layers(l, &c, &where);
 		d->elsewhere = rc == 0 && vv_catalog_name_ranks(where, c.n_ranks, VV_CATALOG_ELSEWHERE, ranks);
 		rc = rc == VV_EDAMAGED ? 0 : rc;
 		vv_mem_free(where);
@@ -86,7 +86,7 @@ static int look_elsewhere(const struct vv_lineage *lin, const struct vv_listing 
 	return rc;
 }
 
-static int choose(struct vv_verb_context *job, const struct vv_spec *spec, const struct vv_lineage *lin, struct doomed *out)
+static int choose(struct vv_verb_context *job, const struct vv_spec *spec, const struct vv_lineage *lin, struct dropped *out)
 {
 	uint64_t keep = 0, every = 0;
 	struct vv_listing l = { 0 };
@@ -129,7 +129,7 @@ static uint64_t bytes_of(const struct vv_lineage *lin, uint64_t epoch)
 	return sum;
 }
 
-static int drop_epochs(struct vv_verb_context *job, const struct vv_lineage *lin, const struct doomed *d)
+static int drop_epochs(struct vv_verb_context *job, const struct vv_lineage *lin, const struct dropped *d)
 {
 	bool dry = vv_args_value(job->args, "dry-run"), say = !job->args->json && !job->args->quiet;
 	uint64_t sum = 0;
@@ -281,7 +281,7 @@ static int run(struct vv_verb_context *job)
 {
 	struct vv_spec spec;
 	struct vv_lineage lin;
-	struct doomed d = { 0 };
+	struct dropped d = { 0 };
 	int rc = vv_spec_parse(job->args->operand[1], VV_SPEC_EPOCH | VV_SPEC_RANGE, &spec);
 
 	if (rc == 0)

@@ -20,7 +20,7 @@ static void put_report(struct vv_json *j, const char *lineage, const struct vv_g
 	vv_json_end(j);
 }
 
-static void say_report(struct vv_out *o, const char *lineage, const struct vv_gc_report *r, bool dry)
+static void print_report(struct vv_out *o, const char *lineage, const struct vv_gc_report *r, bool dry)
 {
 	vv_out_printf(o, "%s: %s -> %s (%s needed); layers: %zu %sremoved, %zu rewritten, %zu kept\n", lineage,
 		      vv_text_size(r->bytes_before).s, vv_text_size(r->bytes_after).s, vv_text_size(r->bytes_needed).s,
@@ -46,7 +46,7 @@ static int collect(struct vv_verb_context *job, const char *name)
 	if (rc == 0 && job->args->json)
 		put_report(&job->json, name, &r);
 	else if (rc == 0 && !job->args->quiet)
-		say_report(&job->out, name, &r, dry);
+		print_report(&job->out, name, &r, dry);
 	return rc;
 }
 

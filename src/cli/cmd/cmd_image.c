@@ -60,7 +60,7 @@ static int need_operands(const struct vv_args *args, size_t n, const char *usage
 /* What looks at one process is not for several of us. */
 static int be_alone(const struct vv_verb_context *job)
 {
-	return !job->world || job->world->size == 1 ? 0 : vv_err_set(VV_EINVAL, "image %s is for one process: start it without mpirun", job->args->operand[VERB]);
+	return !job->ranks || job->ranks->size == 1 ? 0 : vv_err_set(VV_EINVAL, "image %s is for one process: start it without mpirun", job->args->operand[VERB]);
 }
 
 static int parse_memory(const struct vv_args *args, uint64_t *memory)
@@ -80,9 +80,9 @@ static int parse_memory(const struct vv_args *args, uint64_t *memory)
 /* Of this rank's processes. */
 static void put_precopy(struct vv_json *j, const struct vv_dump_options *opt, const struct vv_dump_report *r)
 {
-	vv_json_bool(j, "precopy", r->ahead > 0);
+	vv_json_bool(j, "precopy", r->precopied > 0);
 	vv_json_text(j, "precopy_why", !opt->precopy ? "--no-precopy was given" : r->why[0] ? r->why : NULL);
-	vv_json_number(j, "bytes_precopied", r->ahead);
+	vv_json_number(j, "bytes_precopied", r->precopied);
 	vv_json_number(j, "bytes_late", r->late);
 }
 
@@ -100,7 +100,7 @@ static int dump(struct vv_verb_context *job, struct varve *v, struct vv_dump_opt
 	if (rc == 0) {
 		vv_json_real(&job->json, "frozen_seconds", r.frozen_s);
 		put_precopy(&job->json, opt, &r);
-		rc = vv_pack_command_tell(job, &r.pack, vv_clock_s() - start);
+		rc = vv_pack_command_report(job, &r.pack, vv_clock_s() - start);
 	}
 	vv_dump_report_fini(&r);
 	return rc;
@@ -139,7 +139,7 @@ static int run_dump(struct vv_verb_context *job)
 	if (rc == 0)
 		rc = hand_on(job);
 	umask(S_IRWXG | S_IRWXO);
-	rc = vv_command_ranks_agree(job->world, rc);
+	rc = vv_command_ranks_agree(job->ranks, rc);
 	if (rc == 0)
 		rc = vv_verb_context_open_session(job, args->operand[STORE], spec.lineage, &v);
 	if (rc == 0) {
@@ -189,7 +189,7 @@ struct revived {
 	bool told;
 };
 
-static void say_runs(void *arg, pid_t pid)
+static void print_runs(void *arg, pid_t pid)
 {
 	struct revived *r = arg;
 	struct vv_verb_context *job = r->job;
@@ -203,7 +203,7 @@ static void say_runs(void *arg, pid_t pid)
 	vv_out_flush(&job->out);
 }
 
-static void tell_pids(struct vv_verb_context *job, const struct vv_restore_many *r, const struct revived *how)
+static void report_pids(struct vv_verb_context *job, const struct vv_restore_many *r, const struct revived *how)
 {
 	if (!vv_verb_context_is_first(job))
 		return;
@@ -238,15 +238,15 @@ static int find_lineage(struct vv_verb_context *job, struct vv_spec *spec)
 
 	if (rc == 0)
 		rc = hand_on(job);
-	rc = vv_command_ranks_agree(job->world, rc);
+	rc = vv_command_ranks_agree(job->ranks, rc);
 	if (rc)
 		return rc;
 	rc = vv_verb_context_open_other(job, job->args->operand[STORE], &job->store);
 	if (rc == 0)
 		rc = vv_catalog_open(job->store, spec->lineage, false, &lin);
 	have = rc == 0;
-	vv_command_ranks_sum(job->world, &have, 1);
-	return vv_command_ranks_agree(job->world, rc == VV_ENOENT && have ? 0 : rc);
+	vv_command_ranks_sum(job->ranks, &have, 1);
+	return vv_command_ranks_agree(job->ranks, rc == VV_ENOENT && have ? 0 : rc);
 }
 
 static int restore_together(struct vv_verb_context *job, const struct vv_restore_one_options *opt, struct vv_restore_many *out, uint64_t *epoch)
@@ -267,7 +267,7 @@ static int restore_together(struct vv_verb_context *job, const struct vv_restore
 		rc = vv_err_set(VV_ENOENT, "lineage '%s' of store '%s' has no epoch", spec.lineage, job->args->operand[STORE]);
 	if (rc == 0)
 		rc = vv_threads_start(&v->ctx);
-	rc = vv_command_ranks_agree(job->world, rc);
+	rc = vv_command_ranks_agree(job->ranks, rc);
 	if (rc == 0)
 		rc = vv_restore_many_run(v, &v->ctx.lineage, *epoch, v->ctx.pool, opt, out);
 	if (vv_verb_context_is_first(job))
@@ -282,7 +282,7 @@ static int run_restore(struct vv_verb_context *job)
 	struct vv_restore_one_options opt = {
 		.lazy = vv_args_value(args, "lazy"),
 		.arg = &revived,
-		.runs = say_runs,
+		.runs = print_runs,
 		.shell_job = vv_args_value(args, "shell-job"),
 		.extra = args->operand + REST,
 		.n_extra = args->n_operands > REST ? args->n_operands - REST : 0,
@@ -296,15 +296,15 @@ static int run_restore(struct vv_verb_context *job)
 	if (rc == 0 && vv_args_value(args, "private-pts"))
 		rc = opt.shell_job ? vv_err_set(VV_EINVAL, "image restore: --shell-job puts it on our terminal, --private-pts apart from it: give one of them")
 				   : vv_private_devpts_open();
-	rc = vv_command_ranks_agree(job->world, rc);
+	rc = vv_command_ranks_agree(job->ranks, rc);
 	if (rc == 0)
-		rc = (job->world ? restore_together : restore_alone)(job, &opt, &reunited, &revived.epoch);
+		rc = (job->ranks ? restore_together : restore_alone)(job, &opt, &reunited, &revived.epoch);
 	if (rc == 0)
-		tell_pids(job, &reunited, &revived);
+		report_pids(job, &reunited, &revived);
 	if (rc == 0 && !vv_args_value(args, "detach")) {
 		rc = await(&reunited);
-		if (job->world)
-			job->world->rest();
+		if (job->ranks)
+			job->ranks->rest();
 	}
 	vv_restore_many_fini(&reunited);
 	return rc;
@@ -338,7 +338,7 @@ static void say(void *arg, const char *text)
 		fprintf(stderr, "varve: %s\n", text);
 }
 
-static void say_saved(void *arg, const struct vv_dump_report *r)
+static void print_saved(void *arg, const struct vv_dump_report *r)
 {
 	const struct vv_verb_context *job = arg;
 
@@ -347,7 +347,7 @@ static void say_saved(void *arg, const struct vv_dump_report *r)
 			vv_text_size(r->pack.layer).s, vv_text_duration(r->frozen_s).s);
 }
 
-static int tend(struct vv_verb_context *job, struct varve *v, const char *lineage, struct vv_supervise_options *opt)
+static int supervise(struct vv_verb_context *job, struct varve *v, const char *lineage, struct vv_supervise_options *opt)
 {
 	struct vv_lineage lin;
 	int status = 0, rc = vv_verb_context_open_other(job, job->args->operand[STORE], &job->store);
@@ -374,8 +374,8 @@ static int run_run(struct vv_verb_context *job)
 		.segments = vv_args_value(args, "segments"),
 		.precopy = !vv_args_value(args, "no-precopy"),
 		.arg = job,
-		.tell = say,
-		.saved = say_saved,
+		.report = say,
+		.saved = print_saved,
 	};
 	struct vv_segment_policy policy;
 	struct vv_criu_version version;
@@ -411,7 +411,7 @@ static int run_run(struct vv_verb_context *job)
 	rc = vv_session_open(NULL, args->operand[STORE], spec.lineage, NULL, &v);
 	if (rc)
 		return rc;
-	rc = vv_verb_context_close_session(v, tend(job, v, spec.lineage, &opt));
+	rc = vv_verb_context_close_session(v, supervise(job, v, spec.lineage, &opt));
 	vv_image_lineage_tidy(job, args->operand[STORE], spec.lineage);
 	return rc;
 }

@@ -23,7 +23,7 @@ static void put_unfinished(struct vv_json *j, const struct vv_gc_unfinished *u)
 	vv_json_number(j, "bytes_unfinished", u->bytes);
 }
 
-static void say_unfinished(struct vv_out *o, const char *lineage, const struct vv_gc_unfinished *u)
+static void print_unfinished(struct vv_out *o, const char *lineage, const struct vv_gc_unfinished *u)
 {
 	if (u->n)
 		vv_out_printf(o, "lineage '%s' has %zu unfinished file%s of interrupted writers, %s ('varve gc' removes %s)\n", vv_text_safe(lineage).s, u->n,
@@ -45,7 +45,7 @@ static int newest(struct vv_store *store, const char *name, struct vv_commit *ou
 			break;
 	}
 	if (rc == 0)
-		rc = vv_gc_look(&lin, epoch, left);
+		rc = vv_gc_find_unfinished(&lin, epoch, left);
 	*damaged = rc == VV_EDAMAGED;
 	return *damaged ? 0 : rc;
 }
@@ -108,7 +108,7 @@ static int list_lineages(struct vv_verb_context *job)
 		else if (rc == 0)
 			row_lineage(&t, names.v[i].name, &c, damaged);
 		if (rc == 0 && !job->args->json && !job->args->quiet)
-			say_unfinished(&after, names.v[i].name, &left);
+			print_unfinished(&after, names.v[i].name, &left);
 		any_damage |= damaged;
 		vv_commit_fini(&c);
 	}
@@ -269,14 +269,14 @@ static int list_epochs(struct vv_verb_context *job, uint64_t n)
 	else
 		rc = collect(&lin, n, &l, &older);
 	if (rc == 0)
-		rc = vv_gc_look(&lin, l.n_epochs ? l.epoch[l.n_epochs - 1] : 0, &left);
+		rc = vv_gc_find_unfinished(&lin, l.n_epochs ? l.epoch[l.n_epochs - 1] : 0, &left);
 	if (rc == 0)
 		rc = print_epochs(job, &lin, &l, older);
 	vv_catalog_listing_fini(&l);
 	if (rc >= 0 && job->args->json)
 		put_unfinished(&job->json, &left);
 	else if (rc >= 0 && !job->args->quiet)
-		say_unfinished(&job->out, lin.name, &left);
+		print_unfinished(&job->out, lin.name, &left);
 	return rc;
 }
 

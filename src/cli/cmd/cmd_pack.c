@@ -168,13 +168,13 @@ static int agree_on_files(struct vv_verb_context *job, const char *lineage, stru
 		rc = check_keep(job, l->n_sets, &k.delete);
 	if (rc == 0 && mine && is_series(job->args))
 		rc = vv_packed_before_each(job, lineage, k.delete, NULL, pass_over, &k);
-	rc = vv_command_ranks_agree(job->world, rc);
+	rc = vv_command_ranks_agree(job->ranks, rc);
 	*known = k.found;
-	if (rc == 0 && job->world) {
+	if (rc == 0 && job->ranks) {
 		if (mine)
 			vv_filelist_put(l, &b);
-		rc = vv_command_ranks_share(job->world, &b);
-		rc = vv_command_ranks_agree(job->world, rc || mine ? rc : vv_filelist_get(l, &b));
+		rc = vv_command_ranks_share(job->ranks, &b);
+		rc = vv_command_ranks_agree(job->ranks, rc || mine ? rc : vv_filelist_get(l, &b));
 	}
 	vv_buf_fini(&b);
 	return rc;
@@ -197,16 +197,16 @@ static int run(struct vv_verb_context *job)
 		rc = vv_verb_context_hand_on_settings(job);
 	if (rc == 0)
 		rc = vv_verb_context_take_option(job, "threads", "threads");
-	rc = vv_command_ranks_agree(job->world, rc);
+	rc = vv_command_ranks_agree(job->ranks, rc);
 	if (rc == 0)
 		rc = agree_on_files(job, spec.lineage, &l, &known);
 	opt.stop = &stop;
-	vv_interrupt_gently(&stop); /* what is half written goes, and we are dead after that */
+	vv_interrupt_set_stop(&stop); /* what is half written goes, and we are dead after that */
 	if (rc == 0 && is_series(job->args))
 		rc = vv_pack_command_series(job, spec.lineage, &l, &opt, vv_args_value(job->args, "delete"), &known);
 	else if (rc == 0)
 		rc = vv_pack_command_run(job, spec.lineage, &l, &opt, vv_args_value(job->args, "delete"));
-	vv_interrupt_gently(NULL);
+	vv_interrupt_set_stop(NULL);
 	vv_interrupt_die();
 	vv_filelist_fini(&l);
 	return rc;

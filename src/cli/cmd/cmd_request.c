@@ -36,7 +36,7 @@ static int check_catches(pid_t pid, int sig, const char *word)
 {
 	struct vv_listener l;
 
-	if (!vv_listener_look(pid, &l))
+	if (!vv_listener_read(pid, &l))
 		return errno == ENOENT ? no_such_process(pid) : vv_err_sys(errno, "request: cannot look at process %d", (int)pid);
 	if (l.state == 'Z' || l.state == 'X')
 		return vv_err_set(VV_ENOENT, "request: process %d has ended", (int)pid);

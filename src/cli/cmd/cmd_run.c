@@ -5,7 +5,7 @@
 #include "cli/run/run_epochs.h"
 #include "cli/run/run_launch.h"
 #include "cli/run/run_rehearse.h"
-#include "cli/run/run_tell.h"
+#include "cli/run/run_messages.h"
 #include "cli/run/run_watch.h"
 #include "engine/grains/grain_sets.h"
 #include "engine/session/signal_request.h"
@@ -144,12 +144,12 @@ static int parse(struct vv_verb_context *job, struct vv_run_plan *plan)
 static int cannot_start(const struct vv_run_plan *plan, int err)
 {
 	const struct vv_args *args = plan->job->args;
-	struct vv_run_tell tell;
-	int rc = vv_run_tell_open(&tell, vv_args_value(args, "log"), args->quiet, args->json);
+	struct vv_run_messages tell;
+	int rc = vv_run_messages_open(&tell, vv_args_value(args, "log"), args->quiet, args->json);
 
 	if (rc == 0)
-		vv_run_tell_trouble(&tell, "absent", 0, "cannot start '%s': %s", plan->command[0], strerror(err));
-	vv_run_tell_close(&tell);
+		vv_run_messages_warn(&tell, "absent", 0, "cannot start '%s': %s", plan->command[0], strerror(err));
+	vv_run_messages_close(&tell);
 	return rc ? rc : err == ENOENT ? VV_RUN_COMMAND_ABSENT : VV_RUN_COMMAND_CLOSED;
 }
 
@@ -180,16 +180,16 @@ static int run_rank(struct vv_verb_context *job)
 static int run_one_of_many(const struct vv_run_plan *plan, uint32_t rank)
 {
 	const struct vv_args *args = plan->job->args;
-	struct vv_run_tell tell;
+	struct vv_run_messages tell;
 	int rc;
 
 	if (plan->ranks)
 		return vv_err_set(VV_EINVAL, "run: --ranks starts a launcher, but this was started by one, as rank %" PRIu32, rank);
-	rc = vv_run_tell_open(&tell, vv_args_value(args, "log"), args->quiet, args->json);
+	rc = vv_run_messages_open(&tell, vv_args_value(args, "log"), args->quiet, args->json);
 	if (rc == 0 && rank == 0)
-		vv_run_tell_line(&tell, "setup", 0, "ranks of lineage '%s' of '%s'; what has started them watches them, and starts them again, not varve "
+		vv_run_messages_line(&tell, "setup", 0, "ranks of lineage '%s' of '%s'; what has started them watches them, and starts them again, not varve "
 				 "(varve run -n RANKS does)", plan->lineage, plan->store);
-	vv_run_tell_close(&tell);
+	vv_run_messages_close(&tell);
 	if (rc == 0)
 		rc = vv_run_env_terms(plan, NULL);
 	return rc ? rc : become(plan);

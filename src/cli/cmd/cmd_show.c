@@ -150,7 +150,7 @@ static const struct vv_stat *find_stat(const struct vv_head *h, const char *pref
 
 /* ---- text --------------------------------------------------------------------------------------------------------- */
 
-static void say_layer(struct vv_out *o, const struct view *w)
+static void print_layer(struct vv_out *o, const struct view *w)
 {
 	const struct vv_head *h = &w->file->head;
 	uint64_t now = w->file->frame.file_len, memory = w->rank->memory;
@@ -184,7 +184,7 @@ static bool has_prefix(const char *name, const char *prefix)
 
 /* One line: bytes.X with its share of the memory and with n.X, if that is there; others by themselves. Whole pages may be more
  * than the regions on them: that is a share of nothing. */
-static void say_stat(struct vv_out *o, const struct view *w, const struct vv_stat *s)
+static void print_stat(struct vv_out *o, const struct view *w, const struct vv_stat *s)
 {
 	const struct vv_stat *pages;
 	const char *words;
@@ -206,7 +206,7 @@ static void say_stat(struct vv_out *o, const struct view *w, const struct vv_sta
 	vv_out_printf(o, "\n");
 }
 
-static int say_regions(struct vv_out *o, const struct view *w)
+static int print_regions(struct vv_out *o, const struct view *w)
 {
 	static const char *const columns[] = { "<REGION", "<TYPE",  "<SHAPE",     ">BYTES",
 					       ">CHUNK",  ">RUNS", ">RUNS HERE", NULL };
@@ -230,7 +230,7 @@ static int say_regions(struct vv_out *o, const struct view *w)
 	return rc;
 }
 
-static int say_runs(struct vv_out *o, const struct view *w)
+static int print_runs(struct vv_out *o, const struct view *w)
 {
 	static const char *const columns[] = { ">AT", ">LENGTH", "<SOURCE", ">POSITION", NULL };
 	int rc = 0;
@@ -258,7 +258,7 @@ static int say_runs(struct vv_out *o, const struct view *w)
 	return rc;
 }
 
-static int say_blocks(struct vv_out *o, const struct view *w)
+static int print_blocks(struct vv_out *o, const struct view *w)
 {
 	static const char *const columns[] = { ">BLOCK",  ">OFFSET",   "<CODEC",   ">LENGTH",
 					       ">STORED", ">POSITION", ">EXTENTS", NULL };
@@ -282,26 +282,26 @@ static int say_blocks(struct vv_out *o, const struct view *w)
 	return rc;
 }
 
-static int say_rank(struct vv_verb_context *job, const struct view *w)
+static int print_rank(struct vv_verb_context *job, const struct view *w)
 {
 	int rc;
 
-	say_layer(&job->out, w);
+	print_layer(&job->out, w);
 	for (size_t i = 0; i < w->file->head.n_stats; i++)
-		say_stat(&job->out, w, &w->file->head.stat[i]);
-	rc = vv_show_files_say(&w->files, &job->out, vv_args_value(job->args, "all"));
+		print_stat(&job->out, w, &w->file->head.stat[i]);
+	rc = vv_show_files_print(&w->files, &job->out, vv_args_value(job->args, "all"));
 	if (rc == 0 && !w->files.any) {
 		vv_out_printf(&job->out, "\n");
-		rc = say_regions(&job->out, w);
+		rc = print_regions(&job->out, w);
 	}
 	if (rc == 0 && vv_args_value(job->args, "runs"))
-		rc = say_runs(&job->out, w);
+		rc = print_runs(&job->out, w);
 	if (rc == 0 && vv_args_value(job->args, "blocks"))
-		rc = say_blocks(&job->out, w);
+		rc = print_blocks(&job->out, w);
 	return rc;
 }
 
-static void say_epoch(struct vv_out *o, const struct vv_lineage *lin, const struct vv_commit *c)
+static void print_epoch(struct vv_out *o, const struct vv_lineage *lin, const struct vv_commit *c)
 {
 	vv_out_printf(o, "epoch %" PRIu64 " of lineage '%s' in store '%s'\n", c->epoch, lin->name, lin->store->url);
 	vv_out_printf(o, "  laid down     %s, %s\n", vv_text_time(c->time_ns).s,
@@ -433,7 +433,7 @@ static int show_rank(struct vv_verb_context *job, const struct vv_lineage *lin, 
 	if (rc == 0 && job->args->json)
 		put_rank(job, &w);
 	else if (rc == 0)
-		rc = say_rank(job, &w);
+		rc = print_rank(job, &w);
 	if (rc == 0 && sum)
 		vv_summary_add(sum, w.rank, &w.file->head, &w.file->blocks);
 	view_fini(&w);
@@ -502,9 +502,9 @@ static int show_all(struct vv_verb_context *job, const struct vv_lineage *lin, c
 	if (rc == 0 && json)
 		vv_summary_put(&sum, &job->json);
 	else if (rc == 0 && many)
-		rc = vv_summary_say(&sum, &job->out);
+		rc = vv_summary_print(&sum, &job->out);
 	if (rc == 0 && !full)
-		rc = vv_show_files_say(&files, &job->out, vv_args_value(job->args, "all"));
+		rc = vv_show_files_print(&files, &job->out, vv_args_value(job->args, "all"));
 	for (uint32_t r = 0; rc == 0 && !full && vv_args_value(job->args, "all") && r < c->n_ranks; r++)
 		rc = show_rank(job, lin, c, r, NULL);
 	vv_summary_fini(&sum);
@@ -564,7 +564,7 @@ static int run(struct vv_verb_context *job)
 	if (rc == 0 && job->args->json)
 		put_epoch(&job->json, &lin, &c);
 	else if (rc == 0)
-		say_epoch(&job->out, &lin, &c);
+		print_epoch(&job->out, &lin, &c);
 	if (rc == 0)
 		rc = show_ranks(job, &lin, &c, rank);
 	vv_commit_fini(&c);

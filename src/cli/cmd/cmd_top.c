@@ -124,15 +124,15 @@ static int watch(struct vv_verb_context *job, struct vv_top *t, double every)
 	struct screen s;
 	int rc = 0;
 
-	vv_interrupt_gently(&stop);
+	vv_interrupt_set_stop(&stop);
 	screen_open(&s, &job->out);
 	do {
-		rc = vv_top_look(t, &job->conf);
+		rc = vv_top_read(t, &job->conf);
 		if (rc == 0)
 			rc = draw(t, &job->out);
 	} while (rc == 0 && !job->out.error && !wait_for_key(&s, &job->out, every, &stop));
 	screen_close(&s, &job->out);
-	vv_interrupt_gently(NULL);
+	vv_interrupt_set_stop(NULL);
 	if (rc == 0 && atomic_load(&stop))
 		vv_interrupt_die();
 	return rc;
@@ -155,11 +155,11 @@ static int parse_every(struct vv_verb_context *job, double *every)
 /* Two looks, a moment apart: how fast it goes shows only over time. */
 static int look_once(struct vv_verb_context *job, struct vv_top *t, double apart)
 {
-	int rc = vv_top_look(t, &job->conf);
+	int rc = vv_top_read(t, &job->conf);
 
 	if (rc == 0 && t->now.held) {
 		vv_clock_sleep(apart);
-		rc = vv_top_look(t, &job->conf);
+		rc = vv_top_read(t, &job->conf);
 	}
 	if (rc)
 		return rc;

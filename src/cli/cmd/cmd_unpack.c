@@ -93,7 +93,7 @@ static void list_entries(struct vv_verb_context *job, const struct vv_unpack *u,
 		}
 }
 
-static void say_lost(const struct vv_unpack *u)
+static void print_lost(const struct vv_unpack *u)
 {
 	for (size_t i = 0; i < u->n_ranks; i++)
 		if (u->rank[i].lost)
@@ -120,7 +120,7 @@ static int list_lost(struct vv_verb_context *job, const struct vv_unpack *u)
 	if (vv_verb_context_is_first(job) && !job->args->json) {
 		vv_out_flush(&job->out);
 		fprintf(stderr, "varve: %s\n", vv_err_last());
-		say_lost(u);
+		print_lost(u);
 	}
 	return vv_verb_context_status(u->lost.code);
 }
@@ -154,7 +154,7 @@ static int list(struct vv_verb_context *job, const struct vv_unpack *u, const st
 
 /* ---- unpacking ---------------------------------------------------------------------------------------------------- */
 
-static void say_missing(const struct vv_unpack_report *r)
+static void print_missing(const struct vv_unpack_report *r)
 {
 	for (size_t i = 0; i < r->n_missing; i++)
 		fprintf(stderr, "varve: missing: %s\n", vv_text_safe(r->missing[i]).s);
@@ -189,7 +189,7 @@ static void put_report(struct vv_verb_context *job, const struct vv_unpack *u, c
 }
 
 /* What could not be kept, on this rank; the files are there. */
-static void say_left(struct vv_verb_context *job, const char *of, const struct vv_unpack_report *r)
+static void print_left(struct vv_verb_context *job, const char *of, const struct vv_unpack_report *r)
 {
 	if (job->args->quiet || job->args->json)
 		return;
@@ -212,8 +212,8 @@ static int report(struct vv_verb_context *job, const char *of, const struct vv_u
 	sum[2] = r->n_missing;
 	sum[3] = r->copies;
 	sum[4] = r->left.n;
-	vv_command_ranks_sum(job->world, sum, SUMS);
-	say_left(job, of, r);
+	vv_command_ranks_sum(job->ranks, sum, SUMS);
+	print_left(job, of, r);
 	if (job->args->json)
 		put_report(job, u, r, sum, seconds, rc);
 	if (rc && (!job->args->json || !first)) {
@@ -222,14 +222,14 @@ static int report(struct vv_verb_context *job, const char *of, const struct vv_u
 			fprintf(stderr, "varve: %s%zu file%s could not be %s: %s\n", of, r->n_missing, r->n_missing == 1 ? "" : "s", done, vv_err_last());
 		else
 			fprintf(stderr, "varve: %sthe files of %zu rank%s could not be %s: %s\n", of, r->n_lost, r->n_lost == 1 ? "" : "s", done, vv_err_last());
-		say_missing(r);
+		print_missing(r);
 		if (r->n_lost)
-			say_lost(u);
+			print_lost(u);
 	}
 	return vv_verb_context_status(rc);
 }
 
-static void say_done(struct vv_verb_context *job, const char *of, const uint64_t sum[2], double seconds)
+static void print_done(struct vv_verb_context *job, const char *of, const uint64_t sum[2], double seconds)
 {
 	if (vv_verb_context_is_first(job) && !job->args->json && !job->args->quiet)
 		vv_out_printf(&job->out, "%" PRIu64 " file%s%s%s, %s in %s\n", sum[0], sum[0] == 1 ? "" : "s", of,
@@ -263,13 +263,13 @@ static struct vv_unpack_options options_of(const struct vv_verb_context *job, co
 		.test = is_test(job),
 		.only = (const char *const *)s->v,
 		.n_only = s->n,
-		.share = job->world ? job->world->rank : 0,
-		.shares = job->world ? job->world->size : 1,
+		.share = job->ranks ? job->ranks->rank : 0,
+		.shares = job->ranks ? job->ranks->size : 1,
 	};
 }
 
 /* Links and folders are rank 0's: it makes the folders before any rank writes into them, and the rest when all have. */
-static int lay_all(struct vv_verb_context *job, const struct vv_unpack *u, const struct vv_unpack_options *opt, struct vv_unpack_report *r)
+static int write_all(struct vv_verb_context *job, const struct vv_unpack *u, const struct vv_unpack_options *opt, struct vv_unpack_report *r)
 {
 	bool mine = opt->share == 0 && !opt->test;
 	struct vv_err_state error = { 0 };
@@ -278,11 +278,11 @@ static int lay_all(struct vv_verb_context *job, const struct vv_unpack *u, const
 
 	if (rc == 0 && mine)
 		rc = vv_tree_entries_begin(&e);
-	rc = vv_command_ranks_agree(job->world, rc);
+	rc = vv_command_ranks_agree(job->ranks, rc);
 	if (rc == 0) {
 		rc = vv_unpack_run(u, job->pool, opt, r);
 		vv_err_save(rc, &error);
-		(void)vv_command_ranks_agree(job->world, 0);
+		(void)vv_command_ranks_agree(job->ranks, 0);
 		rc = mine ? vv_tree_entries_end(&e, r) : 0;
 		rc = error.code ? vv_err_restore(&error) : rc;
 	}
@@ -291,7 +291,7 @@ static int lay_all(struct vv_verb_context *job, const struct vv_unpack *u, const
 }
 
 /* The files of an epoch; after a signal we are dead, and nothing is half done. */
-static int lay_down(struct vv_verb_context *job, const struct vv_unpack *u, struct vv_unpack_options opt, struct vv_unpack_report *r)
+static int write_files(struct vv_verb_context *job, const struct vv_unpack *u, struct vv_unpack_options opt, struct vv_unpack_report *r)
 {
 	atomic_bool stop = false;
 	struct vv_bar bar;
@@ -300,9 +300,9 @@ static int lay_down(struct vv_verb_context *job, const struct vv_unpack *u, stru
 	vv_bar_init(&bar, opt.test ? "test" : "unpack", job->args->quiet || opt.share);
 	opt.progress = bar.progress;
 	opt.stop = &stop;
-	vv_interrupt_gently(&stop);
-	rc = lay_all(job, u, &opt, r);
-	vv_interrupt_gently(NULL);
+	vv_interrupt_set_stop(&stop);
+	rc = write_all(job, u, &opt, r);
+	vv_interrupt_set_stop(NULL);
 	vv_bar_fini(&bar);
 	vv_interrupt_die();
 	return rc;
@@ -311,7 +311,7 @@ static int lay_down(struct vv_verb_context *job, const struct vv_unpack *u, stru
 /* Files are missing because the epoch is gone. */
 static bool was_dropped(const struct vv_verb_context *job, const struct vv_unpack *u, const struct vv_unpack_report *r)
 {
-	if (job->world || !(r->n_missing || r->n_lost) || !vv_verb_context_is_dropped(u->lineage, u->epoch))
+	if (job->ranks || !(r->n_missing || r->n_lost) || !vv_verb_context_is_dropped(u->lineage, u->epoch))
 		return false;
 	vv_err_set(VV_ENOENT, "epoch %" PRIu64 " of lineage '%s' was dropped by its writer while it was read; %" PRIu64 " of its files are unpacked", u->epoch, u->lineage->name,
 		   r->files);
@@ -324,21 +324,21 @@ static int unpack(struct vv_verb_context *job, const struct vv_unpack *u, const 
 	double start = vv_clock_s(), seconds;
 	struct vv_unpack_report r = { 0 };
 	uint64_t sum[SUMS];
-	int rc = vv_command_ranks_agree(job->world, vv_unpack_check(u, &opt));
+	int rc = vv_command_ranks_agree(job->ranks, vv_unpack_check(u, &opt));
 
 	if (rc)
 		return rc;
-	rc = lay_down(job, u, opt, &r);
+	rc = write_files(job, u, opt, &r);
 	job->begun = r.files && !opt.test && !opt.force;
 	job->replaceable = r.files && !opt.test && opt.force;
 	if (was_dropped(job, u, &r)) {
 		vv_unpack_report_fini(&r);
 		return VV_ENOENT;
 	}
-	if (rc == 0 || r.n_missing || r.n_lost || job->world) {
+	if (rc == 0 || r.n_missing || r.n_lost || job->ranks) {
 		seconds = vv_clock_s() - start;
 		rc = report(job, "", u, &r, seconds, rc, sum);
-		say_done(job, "", sum, seconds);
+		print_done(job, "", sum, seconds);
 	}
 	vv_unpack_report_fini(&r);
 	return rc;
@@ -349,12 +349,12 @@ static int agree_on(const struct vv_verb_context *job, const struct vv_digest_st
 {
 	uint64_t number = vv_digest_stream_check(known) >> 32, sum = number;
 
-	vv_command_ranks_sum(job->world, &sum, 1);
-	rc = vv_command_ranks_agree(job->world, rc);
-	if (rc == 0 && job->world && sum != number * job->world->size)
+	vv_command_ranks_sum(job->ranks, &sum, 1);
+	rc = vv_command_ranks_agree(job->ranks, rc);
+	if (rc == 0 && job->ranks && sum != number * job->ranks->size)
 		rc = vv_err_set(VV_EIO, "rank %" PRIu32 " cannot read the same epochs and files as the others; is the store the same everywhere, and at rest?",
-				job->world->rank);
-	return vv_command_ranks_agree(job->world, rc);
+				job->ranks->rank);
+	return vv_command_ranks_agree(job->ranks, rc);
 }
 
 /* All that is known of an epoch: which it is, and of its files what they are called, how long they are, whose they are. */
@@ -412,7 +412,7 @@ static void series_fini(struct cmd_unpack_series *e)
 	vv_mem_free(e->folder);
 }
 
-static void tell_lost(struct vv_verb_context *job, uint64_t epoch, int rc)
+static void report_lost(struct vv_verb_context *job, uint64_t epoch, int rc)
 {
 	struct vv_json *j = &job->json;
 
@@ -442,7 +442,7 @@ static int series_open(struct vv_verb_context *job, const struct vv_lineage *lin
 		if (vv_unpack_is_of_one_rank(rc) && !spec->first && vv_verb_context_is_dropped(lin, l.epoch[i])) {
 			rc = 0; /* since it was listed */
 		} else if (vv_unpack_is_of_one_rank(rc)) {
-			tell_lost(job, l.epoch[i], rc);
+			report_lost(job, l.epoch[i], rc);
 			e->status = vv_verb_context_status(rc) > e->status ? vv_verb_context_status(rc) : e->status;
 			rc = 0;
 		} else if (rc == 0) {
@@ -507,12 +507,12 @@ static int unpack_next(struct vv_verb_context *job, struct cmd_unpack_series *e,
 {
 	struct vv_unpack_report r = { 0 };
 	double start = vv_clock_s();
-	int rc = lay_down(job, &e->u[k], options_of(job, s, e->folder[k]), &r), status;
+	int rc = write_files(job, &e->u[k], options_of(job, s, e->folder[k]), &r), status;
 	uint64_t sum[SUMS];
 	char of[48];
 
 	if (was_dropped(job, &e->u[k], &r)) {
-		tell_lost(job, e->u[k].epoch, VV_ENOENT);
+		report_lost(job, e->u[k].epoch, VV_ENOENT);
 		e->status = vv_verb_context_status(VV_ENOENT);
 		vv_unpack_report_fini(&r);
 		return 0;
@@ -526,12 +526,12 @@ static int unpack_next(struct vv_verb_context *job, struct cmd_unpack_series *e,
 	e->sum[0] += sum[0];
 	e->sum[1] += sum[1];
 	vv_unpack_report_fini(&r);
-	rc = vv_command_ranks_agree(job->world, rc);
+	rc = vv_command_ranks_agree(job->ranks, rc);
 	return vv_unpack_is_of_one_rank(rc) ? 0 : rc;
 }
 
 /* What was not begun, file by file. */
-static void tell_rest(struct vv_verb_context *job, const struct cmd_unpack_series *e, size_t k, const struct names *s)
+static void report_rest(struct vv_verb_context *job, const struct cmd_unpack_series *e, size_t k, const struct names *s)
 {
 	struct vv_json *j = &job->json;
 	const struct vv_unpack *u = &e->u[k];
@@ -553,7 +553,7 @@ static void tell_rest(struct vv_verb_context *job, const struct cmd_unpack_serie
 	put_lost(j, u);
 	vv_json_end(j);
 	if (u->n_lost && vv_verb_context_is_first(job) && !job->args->json)
-		say_lost(u);
+		print_lost(u);
 }
 
 static int unpack_each(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_spec *spec, const struct names *s)
@@ -572,14 +572,14 @@ static int unpack_each(struct vv_verb_context *job, const struct vv_lineage *lin
 		add_known(&known, &e.u[i]);
 	rc = agree_on(job, &known, rc);
 	if (rc == 0)
-		rc = vv_command_ranks_agree(job->world, series_check(job, &e, s));
+		rc = vv_command_ranks_agree(job->ranks, series_check(job, &e, s));
 	for (going = rc; going == 0 && k < e.n; k++)
 		going = unpack_next(job, &e, k, s);
 	for (size_t i = k; rc == 0 && i < e.n; i++)
-		tell_rest(job, &e, i, s);
+		report_rest(job, &e, i, s);
 	vv_json_end(&job->json);
 	snprintf(of, sizeof(of), " of %zu epoch%s", k, k == 1 ? "" : "s");
-	say_done(job, of, e.sum, vv_clock_s() - start);
+	print_done(job, of, e.sum, vv_clock_s() - start);
 	series_fini(&e);
 	return rc ? rc : e.status;
 }
@@ -615,7 +615,7 @@ static int run(struct vv_verb_context *job)
 		rc = vv_catalog_open(job->store, spec.lineage, false, &lin);
 	if (rc == 0)
 		rc = vv_verb_context_start_pool(job);
-	rc = vv_command_ranks_agree(job->world, rc);
+	rc = vv_command_ranks_agree(job->ranks, rc);
 	allow_files();
 	if (rc == 0)
 		rc = each ? unpack_each(job, &lin, &spec, &s) : unpack_one(job, &lin, &spec, &s);

@@ -12,7 +12,7 @@ struct check { /* of a whole store */
 	struct vv_verify_report sum;
 };
 
-static void tell(void *arg, const char *problem)
+static void report_problem(void *arg, const char *problem)
 {
 	struct check *k = arg;
 
@@ -48,7 +48,7 @@ static int find_epoch(const struct vv_lineage *lin, uint64_t epoch)
 	return rc == VV_ENOENT ? rc : 0;
 }
 
-static void say_elsewhere(struct check *k, const char *name, const struct vv_verify_report *r)
+static void print_elsewhere(struct check *k, const char *name, const struct vv_verify_report *r)
 {
 	if (k->job->args->json || k->job->args->quiet)
 		return;
@@ -68,14 +68,14 @@ static int verify_lineage(struct check *k, const char *name, uint64_t epoch)
 	if (rc == 0 && epoch)
 		rc = find_epoch(&lin, epoch);
 	if (rc == 0)
-		rc = vv_verify_run(&lin, k->job->pool, epoch, whole, tell, k, &k->bar.progress, &r);
+		rc = vv_verify_run(&lin, k->job->pool, epoch, whole, report_problem, k, &k->bar.progress, &r);
 	if (rc == VV_EDAMAGED) {
-		tell(k, vv_err_last());
+		report_problem(k, vv_err_last());
 		r.problems++;
 		rc = 0;
 	}
 	if (rc == 0 && r.elsewhere && !whole)
-		say_elsewhere(k, name, &r);
+		print_elsewhere(k, name, &r);
 	add(&k->sum, &r);
 	return rc;
 }
@@ -104,7 +104,7 @@ static void put_sum(struct vv_json *j, const struct vv_verify_report *r)
 	vv_json_number(j, "elsewhere", r->elsewhere);
 }
 
-static void say_sum(struct vv_out *o, const struct vv_verify_report *r)
+static void print_sum(struct vv_out *o, const struct vv_verify_report *r)
 {
 	vv_out_printf(o, "%zu epoch%s, %zu layer%s, %zu block%s, %s read: ", r->epochs, r->epochs == 1 ? "" : "s", r->layers,
 		      r->layers == 1 ? "" : "s", r->blocks, r->blocks == 1 ? "" : "s", vv_text_size(r->bytes).s);
@@ -133,7 +133,7 @@ static int verify(struct check *k, const struct vv_spec *spec)
 		return rc;
 	put_sum(&k->job->json, &k->sum);
 	if (!k->job->args->json && !k->job->args->quiet)
-		say_sum(&k->job->out, &k->sum);
+		print_sum(&k->job->out, &k->sum);
 	return k->sum.problems ? 1 : 0;
 }
 

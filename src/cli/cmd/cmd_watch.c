@@ -394,7 +394,7 @@ static int watch(struct cmd_watch *w)
 		w->delete_left = false;
 		rc = vv_packed_before_each(w->job, w->lineage, false, &w->stop, mark, w);
 	}
-	vv_purge_tell_left(w->job, &w->left);
+	vv_purge_report_left(w->job, &w->left);
 	vv_out_flush(&w->job->out);
 	vv_json_array(&w->job->json, "epochs");
 	while (rc == 0 && !atomic_load(&w->stop)) {
@@ -426,10 +426,10 @@ static int run(struct vv_verb_context *job)
 		rc = parse(w);
 	if (rc == 0)
 		rc = vv_verb_context_hand_on_settings(job);
-	vv_interrupt_gently(&w->stop);
+	vv_interrupt_set_stop(&w->stop);
 	if (rc == 0)
 		rc = watch(w);
-	vv_interrupt_gently(NULL);
+	vv_interrupt_set_stop(NULL);
 	vv_file_sets_fini(&w->rule);
 	for (size_t i = 0; i < w->n_growth; i++)
 		vv_mem_free(w->growth[i].key);

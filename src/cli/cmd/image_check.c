@@ -28,13 +28,13 @@ static int try_all(struct vv_check *c, const struct vv_image_targets *whom)
 		.leave_running = true,
 		.memory = 64 << 20, /* that is thrown away again and again */
 		.shell_job = c->shell_job,
-		.extra = c->word,
-		.n_extra = c->n_words,
+		.extra = c->arg_list,
+		.n_extra = c->n_args,
 	};
 	int rc = vv_dump_check(&opt);
 
 	if (rc == 0 && vv_dump_try(&opt) < 0)
-		vv_check_tell(c, true, "%s", vv_err_last());
+		vv_check_report(c, true, "%s", vv_err_last());
 	return rc;
 }
 
@@ -43,9 +43,9 @@ int vv_image_check_run(struct vv_verb_context *job)
 	const struct vv_args *args = job->args;
 	struct vv_check c = {
 		.arg = job,
-		.tell = put_finding,
-		.word = args->operand + 1,
-		.n_words = args->n_operands - 1,
+		.report = put_finding,
+		.arg_list = args->operand + 1,
+		.n_args = args->n_operands - 1,
 		.shell_job = vv_args_value(args, "shell-job"),
 	};
 	struct vv_image_targets whom = { 0 };
@@ -53,8 +53,8 @@ int vv_image_check_run(struct vv_verb_context *job)
 	bool named;
 
 	named = whom.n;
-	if (rc == 0 && c.n_words && c.word[0][0] != '-')
-		rc = vv_err_set(VV_EINVAL, "image check: '%s' is no option of criu (which stand behind '--')", c.word[0]);
+	if (rc == 0 && c.n_args && c.arg_list[0][0] != '-')
+		rc = vv_err_set(VV_EINVAL, "image check: '%s' is no option of criu (which stand behind '--')", c.arg_list[0]);
 	if (rc == 0 && vv_args_value(args, "try") && !named)
 		rc = vv_err_set(VV_EINVAL, "image check: --try which process? --pid PID, or --pid-file FILE");
 	vv_json_array(&job->json, "findings");

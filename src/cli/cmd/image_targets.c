@@ -117,7 +117,7 @@ static int from_file(const char *path, struct vv_image_targets *out)
 int vv_image_targets_get(const struct vv_verb_context *job, struct vv_image_targets *out)
 {
 	const char *list = vv_args_value(job->args, "pid"), *pattern = vv_args_value(job->args, "pid-file");
-	uint32_t rank = job->world ? job->world->rank : 0, ranks = job->world ? job->world->size : 1;
+	uint32_t rank = job->ranks ? job->ranks->rank : 0, ranks = job->ranks ? job->ranks->size : 1;
 	struct vv_buf path = { 0 };
 	int rc;
 

@@ -132,14 +132,14 @@ static int run_verb(struct vv_verb_context *job, struct vv_args *args, const str
 
 	if (rc)
 		return rc;
-	if (cmd->many && !job->world) {
+	if (cmd->many && !job->ranks) {
 		rc = vv_command_ranks_join(args->argv);
 		if (rc)
 			return rc;
 	}
 	for (unsigned i = 1;; i++) {
 		rc = vv_verb_context_init(job, args);
-		rc = vv_verb_context_judge(job, rc ? rc : cmd->run(job));
+		rc = vv_verb_context_explain(job, rc ? rc : cmd->run(job));
 		if (!job->again || i == TRIES)
 			return rc;
 		vv_verb_context_fini(job);
@@ -198,7 +198,7 @@ static int finish(struct vv_verb_context *job, const struct vv_args *args, const
 int vv_main_run(int argc, char **argv, const struct vv_command_ranks *world)
 {
 	struct vv_args args;
-	struct vv_verb_context job = { .world = world };
+	struct vv_verb_context job = { .ranks = world };
 	const struct vv_cmd *cmd = NULL;
 	int rc, status;
 

@@ -56,7 +56,7 @@ int vv_filelist_name(const char *operand, char *out, size_t cap)
 	return 0;
 }
 
-static bool is_one(const char *a, const char *b)
+static bool is_same_file(const char *a, const char *b)
 {
 	struct stat x, y;
 
@@ -76,7 +76,7 @@ static int add_file(struct vv_filelist *l, char *path, const char *name)
 	int rc = 0;
 
 	if (i != VV_MAP_NONE) {
-		if (!is_one(l->file[i].path, path))
+		if (!is_same_file(l->file[i].path, path))
 			rc = vv_err_set(VV_EINVAL, "'%s' and '%s' would both be called '%s'", l->file[i].path, path, name);
 		else if (!is_of_this_set(l, i))
 			rc = vv_err_set(VV_EINVAL, "'%s' is named twice, and would be in two epochs", path);

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 /* What cannot be kept is said: of the folders, and of the files of this rank. */
-static void tell_left(struct vv_verb_context *job, const struct vv_xattr_left *left)
+static void report_left(struct vv_verb_context *job, const struct vv_xattr_left *left)
 {
 	if (left->n && !job->args->quiet && !job->args->json)
 		fprintf(stderr, "varve: %" PRIu64 " extended attribute%s not packed: %s%s\n", left->n, left->n == 1 ? " is" : "s are", vv_text_safe(left->first).s,
@@ -60,7 +60,7 @@ static void put(struct vv_json *j, const struct vv_pack_report *r, double second
 	vv_show_files_put_kinds(j, &r->manifest);
 }
 
-int vv_pack_command_tell(struct vv_verb_context *job, const struct vv_pack_report *r, double seconds)
+int vv_pack_command_report(struct vv_verb_context *job, const struct vv_pack_report *r, double seconds)
 {
 	if (!vv_verb_context_is_first(job))
 		return 0;
@@ -72,7 +72,7 @@ int vv_pack_command_tell(struct vv_verb_context *job, const struct vv_pack_repor
 }
 
 /* One epoch; how long it took. */
-static int lay_down(struct vv_verb_context *job, struct varve *v, const struct vv_filelist *l, const struct vv_filelist_set *s, const struct vv_pack_options *opt,
+static int write_epoch(struct vv_verb_context *job, struct varve *v, const struct vv_filelist *l, const struct vv_filelist_set *s, const struct vv_pack_options *opt,
 		    struct vv_pack_report *r, double *seconds)
 {
 	struct vv_pack_options with = *opt;
@@ -88,7 +88,7 @@ static int lay_down(struct vv_verb_context *job, struct varve *v, const struct v
 	vv_bar_fini(&bar);
 	*seconds = vv_clock_s() - start;
 	if (rc == 0)
-		tell_left(job, &r->left);
+		report_left(job, &r->left);
 	return rc;
 }
 
@@ -97,13 +97,13 @@ static int pack(struct vv_verb_context *job, struct varve *v, const struct vv_fi
 	const struct vv_filelist_set all = { .n = l->n, .n_entries = l->tree.n_entries };
 	struct vv_pack_report r = { 0 };
 	double seconds;
-	int rc = lay_down(job, v, l, &all, opt, &r, &seconds);
+	int rc = write_epoch(job, v, l, &all, opt, &r, &seconds);
 
 	vv_json_number(&job->json, "skipped", l->skipped);
 	if (rc == 0)
-		tell_left(job, &l->left);
+		report_left(job, &l->left);
 	if (rc == 0)
-		rc = vv_pack_command_tell(job, &r, seconds);
+		rc = vv_pack_command_report(job, &r, seconds);
 	if (rc == 0 && delete)
 		rc = vv_purge_run(job, v, l, r.epoch, &r.manifest);
 	vv_pack_report_fini(&r);
@@ -125,7 +125,7 @@ static int pack_set(struct vv_verb_context *job, struct varve *v, const struct v
 {
 	struct vv_pack_report r = { 0 };
 	double seconds;
-	int rc = lay_down(job, v, l, s, opt, &r, &seconds);
+	int rc = write_epoch(job, v, l, s, opt, &r, &seconds);
 
 	if (rc == 0 && vv_verb_context_is_first(job)) {
 		vv_json_object(&job->json, NULL);
@@ -152,7 +152,7 @@ static int conclude(struct vv_verb_context *job, const struct vv_filelist *l, si
 	vv_json_number(j, "skipped", l->skipped);
 	if (known->sets && vv_verb_context_is_first(job) && !job->args->quiet && !job->args->json)
 		vv_out_printf(&job->out, "%zu passed over, which the lineage has\n", known->sets);
-	vv_purge_tell_left(job, &known->count);
+	vv_purge_report_left(job, &known->count);
 	if (rc >= 0)
 		return rc;
 	vv_json_text(j, "failed", name);
@@ -189,6 +189,6 @@ int vv_pack_command_series(struct vv_verb_context *job, const char *lineage, con
 	if (t.n && vv_verb_context_is_first(job) && !job->args->quiet && !job->args->json)
 		(void)vv_text_table_print(&t, &job->out.buf);
 	vv_text_table_fini(&t);
-	tell_left(job, &l->left);
+	report_left(job, &l->left);
 	return conclude(job, l, done, known, rc);
 }

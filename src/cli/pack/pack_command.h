@@ -18,6 +18,6 @@ int vv_pack_command_run(struct vv_verb_context *job, const char *lineage, const 
 int vv_pack_command_series(struct vv_verb_context *job, const char *lineage, const struct vv_filelist *l, const struct vv_pack_options *opt, bool delete,
 		      struct vv_pack_command_known *known);
 /* What came of it, in a table or in JSON. */
-int vv_pack_command_tell(struct vv_verb_context *job, const struct vv_pack_report *r, double seconds);
+int vv_pack_command_report(struct vv_verb_context *job, const struct vv_pack_report *r, double seconds);
 
 #endif

@@ -152,7 +152,7 @@ static void delete_one(struct purge_group *g, size_t i)
 {
 	struct purge_item *t = g->item[i];
 
-	if (!vv_fs_shut(g->fd[i]))
+	if (!vv_fs_lease(g->fd[i]))
 		t->why = "somebody has it open for writing";
 	else if (!is_untouched(t))
 		t->why = "it has changed since it was packed";
@@ -265,7 +265,7 @@ int vv_purge_left(struct vv_verb_context *job, const struct vv_unpack *u, const 
 	return rc == VV_ENOMEM ? rc : 0;
 }
 
-void vv_purge_tell_left(struct vv_verb_context *job, struct vv_purge_count *count)
+void vv_purge_report_left(struct vv_verb_context *job, struct vv_purge_count *count)
 {
 	if (count->deleted + count->kept + count->said.n) {
 		vv_json_number(&job->json, "left_deleted", count->deleted);
@@ -302,10 +302,10 @@ int vv_purge_run(struct vv_verb_context *job, struct varve *v, const struct vv_f
 		rc = go_over(&k, vv_read_many_files(AT_ONCE, 1), DELETE_EQUAL);
 	end(&k, rc == 0);
 	vv_unpack_close(&u);
-	rc = vv_command_ranks_agree(job->world, rc);
+	rc = vv_command_ranks_agree(job->ranks, rc);
 	sum[0] = k.count.deleted;
 	sum[1] = k.count.kept;
-	vv_command_ranks_sum(job->world, sum, 2);
+	vv_command_ranks_sum(job->ranks, sum, 2);
 	vv_json_number(&job->json, "deleted", sum[0]);
 	vv_json_number(&job->json, "kept", sum[1]);
 	put_said(job, "said", &k.count.said);

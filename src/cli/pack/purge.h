@@ -21,6 +21,6 @@ int vv_purge_run(struct vv_verb_context *job, struct varve *v, const struct vv_f
  * epoch has, or that cannot be read, *has is false, which is told, and none is deleted. Fails only for want of memory. */
 int vv_purge_left(struct vv_verb_context *job, const struct vv_unpack *u, const struct vv_pack_file *file, size_t n, struct vv_purge_count *count, bool *has);
 /* Words on it, and numbers, if there were any. Of the count nothing is left. */
-void vv_purge_tell_left(struct vv_verb_context *job, struct vv_purge_count *count);
+void vv_purge_report_left(struct vv_verb_context *job, struct vv_purge_count *count);
 
 #endif

@@ -50,7 +50,7 @@ struct vv_report_row { /* of epochs first..last, or of ranks first..last of one 
 	uint64_t first, last, n;
 	uint64_t time_ns; /* of the last */
 	uint64_t ranks;   /* of the last */
-	uint64_t layers, told; /* layers there should be, and those whose statistics were read */
+	uint64_t layers, has_stats; /* layers there should be, and those whose statistics were read */
 	uint64_t damaged; /* commit records that cannot be read */
 	uint64_t total;   /* of ranks: stored in all epochs */
 	uint64_t v[VV_REPORT_FIGURES];

@@ -227,7 +227,7 @@ static int by_total(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-void vv_report_heat_settle(struct vv_report_heat *h)
+void vv_report_heat_finish(struct vv_report_heat *h)
 {
 	struct vv_report_heat_row *rest;
 

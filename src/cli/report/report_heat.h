@@ -30,7 +30,7 @@ void vv_report_heat_fini(struct vv_report_heat *h);
 int vv_report_heat_add(struct vv_report_heat *h, struct vv_verb_context *job, const struct vv_lineage *lin,
 		       const struct vv_commit *c, const struct vv_head *head, size_t column);
 /* The rows that changed most, at most VV_REPORT_WARM; all others are put together in the last. */
-void vv_report_heat_settle(struct vv_report_heat *h);
+void vv_report_heat_finish(struct vv_report_heat *h);
 /* Takes a column out. */
 void vv_report_heat_drop(struct vv_report_heat *h, size_t column);
 

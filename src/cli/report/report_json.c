@@ -40,7 +40,7 @@ static void put_epochs(struct vv_json *j, const struct vv_report_lineage *r)
 			vv_json_number(j, "time_ms", e->time_ns / 1000000);
 		vv_json_number(j, "ranks", e->ranks);
 		vv_json_number(j, "layers", e->layers);
-		vv_json_number(j, "layers_told", e->told);
+		vv_json_number(j, "layers_told", e->has_stats);
 		if (e->damaged)
 			vv_json_number(j, "damaged", e->damaged);
 		put_figures(j, e);
@@ -55,7 +55,7 @@ static void put_totals(struct vv_json *j, const struct vv_report_lineage *r)
 	vv_json_number(j, "epochs", r->n_epochs);
 	vv_json_number(j, "epochs_shown", r->n_shown);
 	vv_json_number(j, "layers", r->all.layers);
-	vv_json_number(j, "layers_told", r->all.told);
+	vv_json_number(j, "layers_told", r->all.has_stats);
 	vv_json_number(j, "layers_on_disk", r->n_layers);
 	vv_json_number(j, "bytes_on_disk", r->on_disk);
 	put_figures(j, &r->all);
@@ -73,7 +73,7 @@ static void put_ranks(struct vv_json *j, const struct vv_report_lineage *r)
 		vv_json_number(j, "first", k->first);
 		vv_json_number(j, "last", k->last);
 		vv_json_number(j, "n", k->n);
-		vv_json_number(j, "layers_told", k->told);
+		vv_json_number(j, "layers_told", k->has_stats);
 		put_figures(j, k);
 		vv_json_number(j, "bytes_stored_all", k->total);
 		vv_json_end(j);

@@ -15,7 +15,7 @@ enum { BATCH = 16 };
 struct report_lineage_item { /* an epoch */
 	uint64_t epoch;
 	struct vv_commit commit;
-	uint8_t *where; /* each rank's layer, by vv_catalog_whereabouts */
+	uint8_t *where; /* each rank's layer, by vv_catalog_locate_layers */
 	int rc;
 	struct vv_err_state error;
 	struct vv_report_row sums;
@@ -79,7 +79,7 @@ static void count_record(struct vv_report_row *row, const struct vv_commit_rank 
 
 static void count_head(struct vv_report_row *row, const struct vv_head *h)
 {
-	row->told += h->n_stats > 0;
+	row->has_stats += h->n_stats > 0;
 	for (unsigned i = 0; i < VV_REPORT_FIGURES; i++)
 		if (stats[i])
 			count(row, i, vv_head_stat(h, stats[i]));
@@ -94,7 +94,7 @@ static void add_epoch(struct vv_report_row *to, const struct vv_report_row *e)
 	to->time_ns = e->time_ns ? e->time_ns : to->time_ns;
 	to->ranks = e->ranks ? e->ranks : to->ranks;
 	to->layers += e->layers;
-	to->told += e->told;
+	to->has_stats += e->has_stats;
 	to->damaged += e->damaged;
 	for (unsigned i = 0; i < VV_REPORT_FIGURES; i++)
 		to->v[i] += e->v[i];
@@ -181,7 +181,7 @@ static void read_commit(void *arg, size_t i)
 
 	e->rc = vv_catalog_commit(&w->r->lin, e->epoch, &e->commit);
 	if (e->rc == 0)
-		e->rc = vv_catalog_whereabouts(&w->listing, &e->commit, &e->where);
+		e->rc = vv_catalog_locate_layers(&w->listing, &e->commit, &e->where);
 	if (e->rc)
 		vv_err_save(e->rc, &e->error);
 }
@@ -320,7 +320,7 @@ static int find_sources(struct report_lineage_walk *w, const struct vv_commit *c
 			rc = 0;
 		}
 	}
-	vv_report_restore_settle(&w->r->restore);
+	vv_report_restore_finish(&w->r->restore);
 	return rc;
 }
 
@@ -344,7 +344,7 @@ static int dry_run(struct vv_report_lineage *r)
 			break;
 	}
 	if (r->gc_rc == 0)
-		r->gc_rc = vv_gc_look(&r->lin, 0, &r->gc.unfinished);
+		r->gc_rc = vv_gc_find_unfinished(&r->lin, 0, &r->gc.unfinished);
 	if (r->gc_rc == 0 || r->gc_rc == VV_ENOMEM)
 		return r->gc_rc;
 	r->gc_error = vv_mem_strdup(vv_err_last());
@@ -387,7 +387,7 @@ int vv_report_lineage_load(struct vv_report_lineage *r, struct vv_verb_context *
 	if (rc == 0)
 		rc = dry_run(r);
 	if (rc == 0) {
-		vv_report_heat_settle(&r->heat);
+		vv_report_heat_finish(&r->heat);
 		close_rows(r);
 	}
 	vv_commit_fini(&newest);

@@ -182,10 +182,10 @@ int vv_report_png_write(const struct vv_buf *page, const char *folder, size_t *n
 	if (rc == 0)
 		rc = make_work(work, sizeof(work));
 	if (rc == 0) {
-		vv_interrupt_gently(&stop);
+		vv_interrupt_set_stop(&stop);
 		rc = draw_all(browser, page, real, work, &stop, n);
 		nftw(work, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-		vv_interrupt_gently(NULL);
+		vv_interrupt_set_stop(NULL);
 		vv_interrupt_die();
 	}
 	return rc;

@@ -226,7 +226,7 @@ static int by_size(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-void vv_report_restore_settle(struct vv_report_restore *r)
+void vv_report_restore_finish(struct vv_report_restore *r)
 {
 	if (r->n_regions)
 		qsort(r->region, r->n_regions, sizeof(*r->region), by_size);

@@ -46,6 +46,6 @@ void vv_report_restore_fini(struct vv_report_restore *r);
 int vv_report_restore_add(struct vv_report_restore *r, struct vv_verb_context *job, const struct vv_lineage *lin,
 			  const struct vv_commit *c, uint32_t rank);
 /* Sorts: regions by size, the largest first. */
-void vv_report_restore_settle(struct vv_report_restore *r);
+void vv_report_restore_finish(struct vv_report_restore *r);
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-bool vv_listener_look(pid_t pid, struct vv_listener *out)
+bool vv_listener_read(pid_t pid, struct vv_listener *out)
 {
 	char line[256];
 	int leader = (int)pid;
@@ -32,7 +32,7 @@ bool vv_listener_catches(const struct vv_listener *l, int sig)
 	return l->caught >> (sig - 1) & 1;
 }
 
-unsigned vv_listener_ask(pid_t group, int sig)
+unsigned vv_listener_signal(pid_t group, int sig)
 {
 	struct vv_listener l;
 	DIR *d = opendir("/proc");
@@ -41,7 +41,7 @@ unsigned vv_listener_ask(pid_t group, int sig)
 	for (struct dirent *e; d && (e = readdir(d));) {
 		pid_t pid = (pid_t)atol(e->d_name);
 
-		if (pid > 0 && getpgid(pid) == group && vv_listener_look(pid, &l) && vv_listener_catches(&l, sig))
+		if (pid > 0 && getpgid(pid) == group && vv_listener_read(pid, &l) && vv_listener_catches(&l, sig))
 			asked += kill(pid, sig) == 0;
 	}
 	if (d)
@@ -92,7 +92,7 @@ bool vv_listener_is_below(pid_t pid, pid_t root)
 	return false;
 }
 
-unsigned vv_listener_ask_below(pid_t root, const char *variable, int sig)
+unsigned vv_listener_signal_below(pid_t root, const char *variable, int sig)
 {
 	struct vv_listener l;
 	DIR *d = opendir("/proc");
@@ -101,7 +101,7 @@ unsigned vv_listener_ask_below(pid_t root, const char *variable, int sig)
 	for (struct dirent *e; d && (e = readdir(d));) {
 		pid_t pid = (pid_t)atol(e->d_name);
 
-		if (pid > 0 && vv_listener_is_below(pid, root) && vv_listener_look(pid, &l) && vv_listener_catches(&l, sig) && has_variable(pid, variable))
+		if (pid > 0 && vv_listener_is_below(pid, root) && vv_listener_read(pid, &l) && vv_listener_catches(&l, sig) && has_variable(pid, variable))
 			asked += kill(pid, sig) == 0;
 	}
 	if (d)

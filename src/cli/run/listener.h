@@ -12,14 +12,14 @@ struct vv_listener {
 };
 
 /* false, with errno: it cannot be looked at. */
-bool vv_listener_look(pid_t pid, struct vv_listener *out);
+bool vv_listener_read(pid_t pid, struct vv_listener *out);
 bool vv_listener_catches(const struct vv_listener *l, int sig);
 /* Is it a child of the other, or of one of its children? */
 bool vv_listener_is_below(pid_t pid, pid_t root);
 /* Sends the signal to those processes of a group that catch it: how many. */
-unsigned vv_listener_ask(pid_t group, int sig);
+unsigned vv_listener_signal(pid_t group, int sig);
 /* The same of its children and theirs, as far as they were started with the variable in their environment: not all launchers of MPI pass
  * signals on to their ranks. */
-unsigned vv_listener_ask_below(pid_t pid, const char *variable, int sig);
+unsigned vv_listener_signal_below(pid_t pid, const char *variable, int sig);
 
 #endif

@@ -97,7 +97,7 @@ int vv_run_command_check(const char *name)
 	return find(name, path);
 }
 
-enum vv_run_command_kind vv_run_command_look(const char *name)
+enum vv_run_command_kind vv_run_command_kind_of(const char *name)
 {
 	char path[PATH_MAX];
 

@@ -13,6 +13,6 @@ enum { VV_RUN_COMMAND_CLOSED = 126, VV_RUN_COMMAND_ABSENT = 127 }; /* exit statu
 /* Is there such a program on this host? 0, or errno: ENOENT, or EACCES if it cannot be executed. */
 int vv_run_command_check(const char *name);
 /* As execvp finds it. */
-enum vv_run_command_kind vv_run_command_look(const char *name);
+enum vv_run_command_kind vv_run_command_kind_of(const char *name);
 
 #endif

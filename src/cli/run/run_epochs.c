@@ -84,7 +84,7 @@ static int is_bad(struct vv_run_epochs *e, uint64_t epoch)
 	return rc == VV_ENOENT || rc == VV_EDAMAGED || report.problems ? 1 : rc;
 }
 
-int vv_run_epochs_whole(struct vv_run_epochs *e, uint64_t before, uint64_t *epoch)
+int vv_run_epochs_newest_intact(struct vv_run_epochs *e, uint64_t before, uint64_t *epoch)
 {
 	uint64_t at = 0;
 	int rc = vv_run_epochs_newest(e, before, &at), bad = 0;

@@ -17,7 +17,7 @@ int vv_run_epochs_check(struct vv_run_epochs *e, uint64_t epoch);
 /* The newest epoch below `before`; 0: there is none. */
 int vv_run_epochs_newest(struct vv_run_epochs *e, uint64_t before, uint64_t *epoch);
 /* The newest one below `before` that is whole: all that it needs is read. */
-int vv_run_epochs_whole(struct vv_run_epochs *e, uint64_t before, uint64_t *epoch);
+int vv_run_epochs_newest_intact(struct vv_run_epochs *e, uint64_t before, uint64_t *epoch);
 /* What it holds in memory, and the length of its layers. */
 int vv_run_epochs_size(struct vv_run_epochs *e, uint64_t epoch, uint64_t *memory, uint64_t *stored);
 /* The program has ended well: what there is now is not gone on from again, unless it is asked for. */

@@ -7,7 +7,7 @@
 #include "cli/base/interrupt.h"
 #include "cli/run/run_env.h"
 #include "cli/run/run_launch.h"
-#include "cli/run/run_tell.h"
+#include "cli/run/run_messages.h"
 #include "cli/base/text.h"
 #include "engine/upkeep/diff.h"
 #include "engine/session/rehearse.h"
@@ -36,7 +36,7 @@ struct run_rehearse_side { /* the store of a run */
 
 struct rehearsal {
 	const struct vv_run_plan *plan;
-	struct vv_run_tell tell;
+	struct vv_run_messages tell;
 	char folder[PATH_MAX];
 	bool temporary;
 	bool keeps_output; /* of the program, because the error names it */
@@ -59,8 +59,8 @@ struct rehearsal {
 	size_t equal, different, undeclared, by_themselves;
 };
 
-#define TELL(r, event, epoch, ...) vv_run_tell_line(&(r)->tell, event, epoch, __VA_ARGS__)
-#define WARN(r, event, epoch, ...) vv_run_tell_trouble(&(r)->tell, event, epoch, __VA_ARGS__)
+#define REPORT(r, event, epoch, ...) vv_run_messages_line(&(r)->tell, event, epoch, __VA_ARGS__)
+#define WARN(r, event, epoch, ...) vv_run_messages_warn(&(r)->tell, event, epoch, __VA_ARGS__)
 
 /* ---- the runs ---------------------------------------------------------------------------------------------------------------- */
 
@@ -134,7 +134,7 @@ static int check_reached(struct rehearsal *r, struct run_rehearse_side *s, uint6
 	if (rc || newest >= last)
 		return rc;
 	r->keeps_output = true;
-	vv_child_tell(status, words);
+	vv_child_describe(status, words);
 	if (!newest)
 		return vv_err_set(VV_EINVAL, "run: the program took no checkpoint, and %s; its output is in '%s'",
 				  words, log);
@@ -163,13 +163,13 @@ static int await(struct rehearsal *r, pid_t pid, int *status)
 
 static int start(struct rehearsal *r, int output, pid_t *pid)
 {
-	struct vv_child how = { .word = r->plan->command, .input = own_input(), .output = output, .bound = true };
+	struct vv_child how = { .argv = r->plan->command, .input = own_input(), .output = output, .dies_with_parent = true };
 	struct vv_run_launch launch = { 0 };
 	int rc = 0;
 
 	if (r->plan->ranks) {
 		rc = vv_run_launch_init(&launch, r->plan);
-		how.word = launch.word;
+		how.argv = launch.word;
 	}
 	if (rc == 0)
 		rc = vv_child_start(&how, pid);
@@ -197,13 +197,13 @@ static int run_all(struct rehearsal *r)
 {
 	int rc;
 
-	TELL(r, "undisturbed", 0, "%s runs to epoch %" PRIu64 ", twice", r->plan->command[0], r->last);
+	REPORT(r, "undisturbed", 0, "%s runs to epoch %" PRIu64 ", twice", r->plan->command[0], r->last);
 	rc = run_to(r, &r->plain, r->last);
 	if (rc == 0)
 		rc = run_to(r, &r->twin, r->last);
 	if (rc)
 		return rc;
-	TELL(r, "restarted", r->from, "it runs to epoch %" PRIu64 ", ends, and goes on from there", r->from);
+	REPORT(r, "restarted", r->from, "it runs to epoch %" PRIu64 ", ends, and goes on from there", r->from);
 	rc = run_to(r, &r->restarted, r->from);
 	return rc ? rc : run_to(r, &r->restarted, r->last + 1);
 }
@@ -235,7 +235,7 @@ static void name_region(const struct rehearsal *r, const char *name, char out[VV
 }
 
 /* Where the difference begins. */
-static void say_where(const struct vv_diff_region *d, char out[WHERE])
+static void print_where(const struct vv_diff_region *d, char out[WHERE])
 {
 	uint64_t element = d->a && d->typed ? d->first / vv_head_type_size(d->a->type) : 0;
 	char index[sizeof(struct vv_text_long) + 16] = "";
@@ -278,7 +278,7 @@ static void note_self(void *arg, const struct vv_diff_region *d)
 		return;
 	r->by_themselves++;
 	name_region(r, d->name, name);
-	say_where(d, where);
+	print_where(d, where);
 	WARN(r, "self", r->epoch,
 	     "%s %s at epoch %" PRIu64 " by itself: two runs without a restart do not agree, and nothing is said of it",
 	     name, where, r->epoch);
@@ -317,15 +317,15 @@ static void note(void *arg, const struct vv_diff_region *d)
 	if (r->probing || (undeclared && r->undeclared > LINES))
 		return;
 	name_region(r, d->name, name);
-	say_where(d, where);
+	print_where(d, where);
 	if (undeclared)
-		TELL(r, "undeclared", r->epoch, "%s, which is in no region, %s", name, where);
+		REPORT(r, "undeclared", r->epoch, "%s, which is in no region, %s", name, where);
 	else
 		WARN(r, "differs", r->epoch, "%s %s at epoch %" PRIu64 ", %" PRIu64 " after that of the restart", name,
 		     where, r->epoch, r->epoch - r->from);
 }
 
-static int compare_two(struct rehearsal *r, const struct run_rehearse_side *b, uint64_t epoch, vv_diff_tell tell)
+static int compare_two(struct rehearsal *r, const struct run_rehearse_side *b, uint64_t epoch, vv_diff_report_fn tell)
 {
 	const struct run_rehearse_side *a = &r->plain;
 	struct vv_run_table x = { 0 }, y = { 0 };
@@ -421,7 +421,7 @@ static int conclude(struct rehearsal *r)
 	const char *plural = r->equal == 1 ? "" : "s";
 
 	if (r->undeclared > LINES)
-		TELL(r, "undeclared", r->from + 1, "and %zu more", r->undeclared - LINES);
+		REPORT(r, "undeclared", r->from + 1, "and %zu more", r->undeclared - LINES);
 	if (r->different) {
 		WARN(r, "verdict", r->from, "a restart from epoch %" PRIu64 " does not bring back all of the state%s",
 		     r->from, r->undeclared ? ": is it in the memory named above, which is in no region?" : "");
@@ -430,7 +430,7 @@ static int conclude(struct rehearsal *r)
 	if (!r->equal && r->by_themselves)
 		return vv_err_set(VV_EINVAL, "run: all regions differ by themselves: nothing can be said of a restart. "
 					     "Fix the seeds, and the number of threads");
-	TELL(r, "verdict", r->from,
+	REPORT(r, "verdict", r->from,
 	     "a restart from epoch %" PRIu64 " gives the same: %zu region%s agree%s at epoch %" PRIu64 "%s", r->from,
 	     r->equal, plural, r->equal == 1 ? "s" : "", r->last,
 	     r->undeclared ? "; what differs above they have not depended on" : "");
@@ -471,16 +471,16 @@ static void finish(struct rehearsal *r)
 	vv_map_fini(&r->by_name);
 	if (r->temporary && r->folder[0])
 		clear(r);
-	vv_run_tell_close(&r->tell);
+	vv_run_messages_close(&r->tell);
 }
 
 int vv_run_rehearse(const struct vv_run_plan *plan)
 {
 	const struct vv_args *args = plan->job->args;
 	struct rehearsal r = { .plan = plan, .from = plan->rehearse + 1, .last = 2 * plan->rehearse + 1 };
-	int rc = vv_run_tell_open(&r.tell, vv_args_value(args, "log"), args->quiet, args->json);
+	int rc = vv_run_messages_open(&r.tell, vv_args_value(args, "log"), args->quiet, args->json);
 
-	vv_interrupt_gently(&r.stop);
+	vv_interrupt_set_stop(&r.stop);
 	if (rc == 0)
 		rc = place(&r);
 	if (rc == 0)
@@ -496,7 +496,7 @@ int vv_run_rehearse(const struct vv_run_plan *plan)
 	if (rc == 0)
 		rc = conclude(&r);
 	finish(&r);
-	vv_interrupt_gently(NULL);
+	vv_interrupt_set_stop(NULL);
 	vv_interrupt_die();
 	return rc;
 }

@@ -9,7 +9,7 @@
 #include "cli/run/run_events.h"
 #include "cli/run/run_guard.h"
 #include "cli/run/run_launch.h"
-#include "cli/run/run_tell.h"
+#include "cli/run/run_messages.h"
 #include "cli/run/run_terminal.h"
 #include "cli/base/text.h"
 #include "engine/run_protocol.h"
@@ -27,7 +27,7 @@ enum stage { RUNS, LAST, TERMINATED, KILLED }; /* LAST: its last checkpoint was 
 
 struct run_watch {
 	const struct vv_run_plan *plan;
-	struct vv_run_tell tell;
+	struct vv_run_messages tell;
 	struct vv_run_sums sums;
 	struct vv_run_epochs epochs;
 	struct vv_run_events events;
@@ -58,14 +58,14 @@ struct run_watch {
 	} run;
 };
 
-#define TELL(w, event, epoch, ...) vv_run_tell_line(&(w)->tell, event, epoch, __VA_ARGS__)
-#define WARN(w, event, epoch, ...) vv_run_tell_trouble(&(w)->tell, event, epoch, __VA_ARGS__)
+#define REPORT(w, event, epoch, ...) vv_run_messages_line(&(w)->tell, event, epoch, __VA_ARGS__)
+#define WARN(w, event, epoch, ...) vv_run_messages_warn(&(w)->tell, event, epoch, __VA_ARGS__)
 
 /* Told, and tried all the same: it may start another that is the program. */
 static void look_at_command(struct run_watch *w)
 {
 	const char *name = w->plan->command[0];
-	enum vv_run_command_kind kind = vv_run_command_look(name);
+	enum vv_run_command_kind kind = vv_run_command_kind_of(name);
 
 	if (kind == VV_RUN_COMMAND_STATIC)
 		WARN(w, "closed", 0, "'%s' is linked statically, and no library can be put in front of its malloc: it takes no checkpoints. Link it dynamically, "
@@ -84,7 +84,7 @@ static int begin_anew(struct run_watch *w)
 	int rc = vv_run_epochs_ended(&w->epochs, &epoch);
 
 	if (rc == 0 && epoch) {
-		TELL(w, "anew", epoch, "the program had ended well after epoch %" PRIu64 ": this is a new run (--restart %" PRIu64 " goes on from there)",
+		REPORT(w, "anew", epoch, "the program had ended well after epoch %" PRIu64 ": this is a new run (--restart %" PRIu64 " goes on from there)",
 		     epoch, epoch);
 		w->next = 0;
 	}
@@ -94,7 +94,7 @@ static int begin_anew(struct run_watch *w)
 static int start(struct run_watch *w)
 {
 	const struct vv_run_plan *p = w->plan;
-	struct vv_child how = { .word = p->command, .output = -1, .bound = true, .terminal = vv_run_terminal_is_ours(&w->terminal) };
+	struct vv_child how = { .argv = p->command, .output = -1, .dies_with_parent = true, .terminal = vv_run_terminal_is_ours(&w->terminal) };
 	int rc = vv_run_epochs_await(&w->epochs, w->died > 0 ? letting_go_after_death : letting_go);
 
 	memset(&w->run, 0, sizeof(w->run));
@@ -108,14 +108,14 @@ static int start(struct run_watch *w)
 	if (rc == 0 && p->ranks) { /* its words hold the environment */
 		vv_run_launch_fini(&w->launch);
 		rc = vv_run_launch_init(&w->launch, p);
-		how.word = w->launch.word;
+		how.argv = w->launch.word;
 	}
 	if (rc == 0)
 		rc = vv_child_start(&how, &w->run.pid);
 	vv_run_guard_set(&w->guard, w->run.pid);
 	w->run.safe_at = vv_clock_s();
 	if (rc == 0)
-		TELL(w, "started", 0, "process %d started: %s, lineage '%s' of '%s'", (int)w->run.pid, how.word[0], p->lineage, p->store);
+		REPORT(w, "started", 0, "process %d started: %s, lineage '%s' of '%s'", (int)w->run.pid, how.argv[0], p->lineage, p->store);
 	return rc;
 }
 
@@ -132,7 +132,7 @@ static void terminate(struct run_watch *w)
 	w->run.deadline = vv_clock_s() + w->plan->grace_s;
 }
 
-static void slay(struct run_watch *w)
+static void kill_program(struct run_watch *w)
 {
 	signal_group(w, SIGKILL);
 	w->run.stage = KILLED;
@@ -170,7 +170,7 @@ static void follow_stop(struct run_watch *w)
 /* Of ranks it is enough if one hears of it: those of this host are told, those of others by the launcher, if it passes signals on. */
 static bool ask_ranks(pid_t launcher, int sig)
 {
-	bool below = vv_listener_ask_below(launcher, VV_RUN_PROTOCOL_LINEAGE, sig) > 0;
+	bool below = vv_listener_signal_below(launcher, VV_RUN_PROTOCOL_LINEAGE, sig) > 0;
 
 	return below || kill(launcher, sig) == 0;
 }
@@ -180,20 +180,20 @@ static bool ask(struct run_watch *w)
 {
 	int sig = w->plan->signal;
 
-	if (sig && (w->plan->ranks ? ask_ranks(w->run.pid, sig) : vv_listener_ask(w->run.pid, sig) > 0))
+	if (sig && (w->plan->ranks ? ask_ranks(w->run.pid, sig) : vv_listener_signal(w->run.pid, sig) > 0))
 		return true;
 	WARN(w, "unasked", 0, sig ? "no process of the program listens for requests" : "the option signal is none: the program cannot be asked for a checkpoint");
 	return false;
 }
 
-static void wish(struct run_watch *w)
+static void request_checkpoint(struct run_watch *w)
 {
 	if (w->run.unable)
 		WARN(w, "unasked", 0, "the program cannot take checkpoints");
 	else if (!w->run.ready)
 		w->run.wished = true;
 	else if (ask(w))
-		TELL(w, "asked", 0, "a checkpoint was asked for");
+		REPORT(w, "asked", 0, "a checkpoint was asked for");
 }
 
 /* Each time less is waited for. One that was stopped hears nothing, and has to go on. */
@@ -201,7 +201,7 @@ static void end(struct run_watch *w)
 {
 	w->dismissed = true;
 	if (w->run.stage >= TERMINATED) {
-		slay(w);
+		kill_program(w);
 	} else if (w->run.stage != RUNS || !w->run.ready || w->run.unable || !ask(w)) {
 		terminate(w);
 	} else {
@@ -209,7 +209,7 @@ static void end(struct run_watch *w)
 		w->run.stage = LAST;
 		w->run.before_last = w->run.taken;
 		w->run.deadline = vv_clock_s() + w->plan->grace_s;
-		TELL(w, "last", 0, "the last checkpoint was asked for; the program may take %s for it", vv_text_duration(w->plan->grace_s).s);
+		REPORT(w, "last", 0, "the last checkpoint was asked for; the program may take %s for it", vv_text_duration(w->plan->grace_s).s);
 	}
 }
 
@@ -224,13 +224,13 @@ static void advance(struct run_watch *w)
 		terminate(w);
 	} else if (w->run.stage == TERMINATED && late) {
 		WARN(w, "killed", 0, "the program did not end in %s: it is killed", vv_text_duration(w->plan->grace_s).s);
-		slay(w);
+		kill_program(w);
 	}
 }
 
 /* ---- events ------------------------------------------------------------------------------------------------------------------ */
 
-static void hear_start(struct run_watch *w, const struct vv_run_event *e)
+static void handle_start(struct run_watch *w, const struct vv_run_event *e)
 {
 	double now = vv_clock_s();
 
@@ -242,15 +242,15 @@ static void hear_start(struct run_watch *w, const struct vv_run_event *e)
 	w->run.base = e->kind == VV_RUN_EVENT_RESTORED ? e->epoch : 0;
 	w->run.safe_at = now;
 	if (w->run.base)
-		TELL(w, e->word, e->epoch, "the program goes on from epoch %" PRIu64, e->epoch);
+		REPORT(w, e->word, e->epoch, "the program goes on from epoch %" PRIu64, e->epoch);
 	else
-		TELL(w, e->word, 0, "the program begins at its start");
+		REPORT(w, e->word, 0, "the program begins at its start");
 	if (w->run.wished)
-		wish(w);
+		request_checkpoint(w);
 	w->run.wished = false;
 }
 
-static void hear_durable(struct run_watch *w, uint64_t epoch)
+static void handle_durable(struct run_watch *w, uint64_t epoch)
 {
 	uint64_t memory, stored;
 
@@ -260,17 +260,17 @@ static void hear_durable(struct run_watch *w, uint64_t epoch)
 	}
 	w->sums.epochs++;
 	if (vv_run_epochs_size(&w->epochs, epoch, &memory, &stored) < 0) {
-		TELL(w, "durable", epoch, "epoch %" PRIu64 " is durable", epoch); /* it may be dropped already */
+		REPORT(w, "durable", epoch, "epoch %" PRIu64 " is durable", epoch); /* it may be dropped already */
 		return;
 	}
 	w->sums.measured++;
 	w->sums.memory += memory;
 	w->sums.stored += stored;
-	vv_run_tell_durable(&w->tell, epoch, memory, stored);
+	vv_run_messages_durable(&w->tell, epoch, memory, stored);
 }
 
 /* Epoch 0: the call failed before there was one. What was asked for has failed all the same. */
-static void hear_failed(struct run_watch *w, const struct vv_run_event *e)
+static void handle_failed(struct run_watch *w, const struct vv_run_event *e)
 {
 	w->run.failed = e->epoch ? e->epoch : w->run.taken + 1;
 	w->sums.failed++;
@@ -296,7 +296,7 @@ static bool has_rival(struct run_watch *w)
 }
 
 /* The program may be several processes, of which one is the first. */
-static void hear_unable(struct run_watch *w, const struct vv_run_event *e)
+static void handle_unable(struct run_watch *w, const struct vv_run_event *e)
 {
 	w->run.unable = !w->run.ready;
 	if (w->run.unable)
@@ -305,27 +305,27 @@ static void hear_unable(struct run_watch *w, const struct vv_run_event *e)
 		WARN(w, e->word, 0, "another process of the program calls varve_checkpoint_here, too, and goes without: %s", e->text);
 	if (w->run.unable && has_rival(w)) {
 		WARN(w, "stopped", 0, "it is none of the program's processes that has the lineage: the program is killed");
-		slay(w);
+		kill_program(w);
 	}
 }
 
-static void hear(struct run_watch *w, const struct vv_run_event *e)
+static void handle_event(struct run_watch *w, const struct vv_run_event *e)
 {
 	switch (e->kind) {
 	case VV_RUN_EVENT_RESTORED:
 	case VV_RUN_EVENT_FRESH:
-		hear_start(w, e);
+		handle_start(w, e);
 		break;
 	case VV_RUN_EVENT_TAKEN:
 		w->run.taken = e->epoch;
 		w->run.taken_at = vv_clock_s();
-		TELL(w, e->word, e->epoch, "epoch %" PRIu64 " is taken%s%s", e->epoch, e->text[0] ? ", " : "", e->text);
+		REPORT(w, e->word, e->epoch, "epoch %" PRIu64 " is taken%s%s", e->epoch, e->text[0] ? ", " : "", e->text);
 		break;
 	case VV_RUN_EVENT_DURABLE:
-		hear_durable(w, e->epoch);
+		handle_durable(w, e->epoch);
 		break;
 	case VV_RUN_EVENT_FAILED:
-		hear_failed(w, e);
+		handle_failed(w, e);
 		break;
 	case VV_RUN_EVENT_DAMAGED:
 	case VV_RUN_EVENT_REFUSED:
@@ -337,28 +337,28 @@ static void hear(struct run_watch *w, const struct vv_run_event *e)
 		WARN(w, e->word, w->run.base, "epoch %" PRIu64 " cannot be restored: %s", w->run.base, e->text);
 		break;
 	default:
-		hear_unable(w, e);
+		handle_unable(w, e);
 	}
 }
 
-static void hear_all(struct run_watch *w)
+static void handle_events(struct run_watch *w)
 {
 	struct vv_run_event e;
 
 	while (vv_run_events_next(&w->events, &e))
-		hear(w, &e);
+		handle_event(w, &e);
 }
 
 /* Epochs of which it could not tell any more, because it died: the store has them. */
-static void hear_store(struct run_watch *w)
+static void find_unreported_epochs(struct run_watch *w)
 {
 	uint64_t known = w->run.durable > w->run.newest ? w->run.durable : w->run.newest, epoch = UINT64_MAX;
 
 	while (vv_run_epochs_newest(&w->epochs, epoch, &epoch) == 0 && epoch > known)
-		hear_durable(w, epoch);
+		handle_durable(w, epoch);
 }
 
-static void obey(struct run_watch *w, int sig)
+static void handle_signal(struct run_watch *w, int sig)
 {
 	switch (sig) {
 	case SIGTERM:
@@ -368,7 +368,7 @@ static void obey(struct run_watch *w, int sig)
 		if (w->plan->last)
 			end(w);
 		else
-			wish(w);
+			request_checkpoint(w);
 		break;
 	case SIGINT:
 	case SIGHUP:
@@ -393,29 +393,29 @@ static void obey(struct run_watch *w, int sig)
 }
 
 /* There is no program now; what is left of a signal is whether it comes back. */
-static void obey_without(struct run_watch *w, int sig)
+static void handle_signal_without_program(struct run_watch *w, int sig)
 {
 	w->dismissed |= sig == SIGTERM || sig == SIGINT || sig == SIGHUP || sig == SIGQUIT || (sig == SIGUSR1 && w->plan->last);
 }
 
 /* Events that it wrote before it died are heard before its death is judged. */
-static void live(struct run_watch *w)
+static void supervise_run(struct run_watch *w)
 {
 	while (w->run.pid) {
 		int sig = vv_child_await(&w->signals, tick);
 
 		reap(w);
-		hear_all(w);
+		handle_events(w);
 		if (w->run.pid && sig && sig != SIGCHLD)
-			obey(w, sig);
+			handle_signal(w, sig);
 		else
-			obey_without(w, sig);
+			handle_signal_without_program(w, sig);
 		if (w->run.pid) {
 			follow_stop(w);
 			advance(w);
 		}
 	}
-	hear_store(w);
+	find_unreported_epochs(w);
 }
 
 /* ---- again? ------------------------------------------------------------------------------------------------------------------ */
@@ -427,8 +427,8 @@ static bool fall_back(struct run_watch *w, const char *why, const char *event, c
 	int rc = vv_run_epochs_newest(&w->epochs, w->run.base, &older);
 
 	if (rc == 0 && older) {
-		TELL(w, "checking", w->run.base, "%s: the one before it is read and checked", why);
-		rc = vv_run_epochs_whole(&w->epochs, w->run.base, &whole);
+		REPORT(w, "checking", w->run.base, "%s: the one before it is read and checked", why);
+		rc = vv_run_epochs_newest_intact(&w->epochs, w->run.base, &whole);
 	}
 	w->deaths = 0;
 	if (rc < 0) {
@@ -436,7 +436,7 @@ static bool fall_back(struct run_watch *w, const char *why, const char *event, c
 	} else if (!whole) {
 		WARN(w, event, w->run.base, "%s, and %s: %s", why, older ? "no older one is whole" : "there is no older one", otherwise);
 	} else {
-		TELL(w, "fallback", whole, "falls back to epoch %" PRIu64, whole);
+		REPORT(w, "fallback", whole, "falls back to epoch %" PRIu64, whole);
 		w->next = whole;
 	}
 	return whole > 0;
@@ -536,15 +536,15 @@ static bool again(struct run_watch *w)
 
 	if (vv_child_is_fine(w->run.status)) {
 		if (!w->run.ready && !w->run.unable)
-			TELL(w, "silent", 0, "the program has ended without a call of varve_checkpoint_here: it has none, or is linked statically, or runs with "
+			REPORT(w, "silent", 0, "the program has ended without a call of varve_checkpoint_here: it has none, or is linked statically, or runs with "
 			     "other rights than ours");
 		if (w->run.ready && !w->dismissed && vv_run_epochs_end(&w->epochs) < 0)
 			WARN(w, "unmarked", 0, "that the program has ended well cannot be noted, the next run will go on from the newest epoch: %s", vv_err_last());
 		return false;
 	}
 	while ((sig = vv_child_await(&w->signals, 0)))
-		obey_without(w, sig); /* a batch system tells both of us at once */
-	TELL(w, "ended", 0, is_as_asked(w) ? "the program ended, as asked: it %s" : "the program %s", vv_child_tell(w->run.status, words));
+		handle_signal_without_program(w, sig); /* a batch system tells both of us at once */
+	REPORT(w, "ended", 0, is_as_asked(w) ? "the program ended, as asked: it %s" : "the program %s", vv_child_describe(w->run.status, words));
 	if (is_absent(w)) {
 		WARN(w, "stopped", 0, "the command, or one that it starts, was not found or cannot be executed: it is not started again");
 		return false;
@@ -558,7 +558,7 @@ static bool again(struct run_watch *w)
 	if (!after_death(w))
 		return false;
 	w->sums.restarts++;
-	TELL(w, "restart", 0, "restart %" PRIu64 " of %" PRIu64, w->sums.restarts, w->plan->retries);
+	REPORT(w, "restart", 0, "restart %" PRIu64 " of %" PRIu64, w->sums.restarts, w->plan->retries);
 	return true;
 }
 
@@ -577,7 +577,7 @@ int vv_run_watch(const struct vv_run_plan *plan)
 
 	w.signals = vv_child_block(heard, sizeof(heard) / sizeof(heard[0]));
 	vv_run_terminal_open(&w.terminal);
-	rc = vv_run_tell_open(&w.tell, vv_args_value(plan->job->args, "log"), plan->job->args->quiet, plan->job->args->json);
+	rc = vv_run_messages_open(&w.tell, vv_args_value(plan->job->args, "log"), plan->job->args->quiet, plan->job->args->json);
 	if (rc == 0)
 		rc = vv_run_events_open(&w.events, plan->ranks);
 	if (rc == 0)
@@ -591,7 +591,7 @@ int vv_run_watch(const struct vv_run_plan *plan)
 		rc = start(&w);
 	}
 	while (rc == 0) {
-		live(&w);
+		supervise_run(&w);
 		if (w.rival.pid)
 			rc = vv_err_set(VV_EBUSY, "run: lineage '%s' of '%s' is being written by %s: the program was killed, for it would have gone without checkpoints",
 					plan->lineage, plan->store, w.rival.words);
@@ -602,10 +602,10 @@ int vv_run_watch(const struct vv_run_plan *plan)
 	}
 	w.sums.status = rc ? 2 : vv_child_code(w.run.status);
 	if (rc == 0)
-		vv_run_tell_sums(&w.tell, &w.sums);
+		vv_run_messages_summary(&w.tell, &w.sums);
 	vv_run_guard_close(&w.guard);
 	vv_run_events_close(&w.events);
-	vv_run_tell_close(&w.tell);
+	vv_run_messages_close(&w.tell);
 	vv_run_launch_fini(&w.launch);
 	return rc ? rc : w.sums.status;
 }

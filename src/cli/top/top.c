@@ -34,7 +34,7 @@ static void ask_layers(const struct vv_lineage *lin, const struct vv_commit *c, 
 		struct vv_layer_file *f = NULL;
 
 		if (vv_layer_file_open(lin, vv_run_layer(c->epoch, r), VV_LAYER_FILE_HEAD, &f) == 0) {
-			e->told |= f->head.n_stats > 0;
+			e->has_stats |= f->head.n_stats > 0;
 			e->blocked_s = fmax(e->blocked_s, seconds(&f->head, "ns.blocked"));
 			e->flush_s = fmax(e->flush_s, seconds(&f->head, "ns.flush"));
 			e->before_s = fmax(e->before_s, seconds(&f->head, "ns.before"));
@@ -91,7 +91,7 @@ static void forget(struct vv_top *t, const struct vv_listing *l)
 }
 
 /* The first look lists everything, later ones what is not older than what is shown. */
-static int look_at_epochs(struct vv_top *t)
+static int read_epochs(struct vv_top *t)
 {
 	uint64_t newest = t->n_epochs ? t->epoch[t->n_epochs - 1].epoch : 0;
 	struct vv_listing l = { 0 };
@@ -123,7 +123,7 @@ static int look_at_epochs(struct vv_top *t)
 
 /* ---- what is under way ------------------------------------------------------------------------------------------------ */
 
-static void count_object(struct vv_top_look *w, const struct vv_name *n, uint64_t newest)
+static void count_object(struct vv_top_read *w, const struct vv_name *n, uint64_t newest)
 {
 	uint64_t epoch = 0;
 	uint32_t rank, last;
@@ -148,7 +148,7 @@ static int by_name(const void *a, const void *b)
 
 /* Layers that have their names, but no commit record yet, are as much under way as those that are being written. One that gets its
  * name between the two looks counts once. */
-static int look_at_folder(struct vv_top *t, uint64_t folder, uint64_t newest)
+static int read_folder(struct vv_top *t, uint64_t folder, uint64_t newest)
 {
 	struct vv_names unfinished = { 0 }, there = { 0 };
 	char dir[VV_NAME_MAX];
@@ -168,16 +168,16 @@ static int look_at_folder(struct vv_top *t, uint64_t folder, uint64_t newest)
 	return rc;
 }
 
-static int look_at_pending(struct vv_top *t)
+static int read_pending(struct vv_top *t)
 {
 	uint64_t newest = t->n_epochs ? t->epoch[t->n_epochs - 1].epoch : 0;
 	uint64_t here = newest / VV_NAME_EPOCHS_PER_FOLDER, next = (newest + 1) / VV_NAME_EPOCHS_PER_FOLDER;
-	int rc = look_at_folder(t, here, newest);
+	int rc = read_folder(t, here, newest);
 
-	return rc || next == here ? rc : look_at_folder(t, next, newest);
+	return rc || next == here ? rc : read_folder(t, next, newest);
 }
 
-static int look_at_writer(struct vv_top *t)
+static int read_writer(struct vv_top *t)
 {
 	struct vv_lock_holder holder;
 	char object[VV_NAME_MAX];
@@ -189,7 +189,7 @@ static int look_at_writer(struct vv_top *t)
 		return rc;
 	t->now.held = rc == 1;
 	snprintf(t->now.holder, sizeof(t->now.holder), "%s", rc == 1 ? holder.words : "");
-	vv_top_process_look(rc == 1 ? holder.pid : 0, &t->now.process);
+	vv_top_process_read(rc == 1 ? holder.pid : 0, &t->now.process);
 	return 0;
 }
 
@@ -323,7 +323,7 @@ static void take_line(struct vv_top *t, const char *line)
 }
 
 /* The option stats names a file that the writer appends to; of the last lines, what failed, and how long the others took. */
-static void look_at_statistics(struct vv_top *t, const char *path)
+static void read_statistics(struct vv_top *t, const char *path)
 {
 	char *text = path[0] ? vv_mem_new(TAIL + 1, 1) : NULL;
 	int fd = text ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
@@ -351,7 +351,7 @@ void vv_top_init(struct vv_top *t, const struct vv_lineage *lin, const struct vv
 /* What the pending epoch grew by; or, where nothing of it can be seen, what the writer wrote anywhere. */
 static void measure(struct vv_top *t)
 {
-	const struct vv_top_look *a = &t->before, *b = &t->now;
+	const struct vv_top_read *a = &t->before, *b = &t->now;
 	double passed = b->at_s - a->at_s;
 
 	t->rate = -1;
@@ -365,22 +365,22 @@ static void measure(struct vv_top *t)
 		t->rate = b->process.written >= a->process.written ? (double)(b->process.written - a->process.written) / passed : 0;
 }
 
-int vv_top_look(struct vv_top *t, const struct vv_conf *conf)
+int vv_top_read(struct vv_top *t, const struct vv_conf *conf)
 {
 	int rc;
 
 	t->before = t->now;
-	t->now = (struct vv_top_look){ .at_s = vv_clock_s(), .wall_ns = vv_clock_wall_ns() };
-	rc = look_at_writer(t);
+	t->now = (struct vv_top_read){ .at_s = vv_clock_s(), .wall_ns = vv_clock_wall_ns() };
+	rc = read_writer(t);
 	if (rc == 0)
-		rc = look_at_epochs(t);
+		rc = read_epochs(t);
 	if (rc == 0)
-		rc = look_at_pending(t);
+		rc = read_pending(t);
 	if (rc)
 		return rc;
 	if (t->now.process.pid && t->now.process.pid != t->before.process.pid)
 		ask_process(t);
-	look_at_statistics(t, vv_conf_text(conf, "stats"));
+	read_statistics(t, vv_conf_text(conf, "stats"));
 	measure(t);
 	return 0;
 }

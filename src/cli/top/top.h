@@ -12,7 +12,7 @@ struct vv_top_epoch {
 	uint64_t epoch, parent, time_ns;
 	uint32_t ranks;
 	uint64_t memory, stored, layer;
-	bool told; /* the next two are known: of several ranks the longest */
+	bool has_stats; /* the next two are known: of several ranks the longest */
 	double blocked_s, flush_s; /* the second: until the layer was about to be published */
 	double durable_s; /* until it counted, all of it uploaded and synced; 0: nobody has told yet */
 	double before_s;  /* the same of the parent */
@@ -27,7 +27,7 @@ struct vv_top_process { /* of the writer */
 	uint64_t written;  /* so far, by all its writes */
 };
 
-struct vv_top_look { /* at one moment */
+struct vv_top_read { /* at one moment */
 	double at_s;      /* on the monotonic clock */
 	uint64_t wall_ns;
 	bool held;        /* somebody has the lineage open for writing */
@@ -44,7 +44,7 @@ struct vv_top { /* over time */
 	size_t n_epochs;
 	uint64_t count;     /* of the epochs in the store */
 	uint64_t older;     /* of those that are not shown */
-	struct vv_top_look now, before;
+	struct vv_top_read now, before;
 	double rate;        /* bytes per second that were written between the last two looks; < 0: not known */
 	struct vv_interval due;  /* by the options, here or of the writer */
 	const char *due_by; /* where they come from; NULL: none is set */
@@ -55,7 +55,7 @@ struct vv_top { /* over time */
 /* The options as they are here. */
 void vv_top_init(struct vv_top *t, const struct vv_lineage *lin, const struct vv_conf *conf);
 /* Looks again. */
-int vv_top_look(struct vv_top *t, const struct vv_conf *conf);
+int vv_top_read(struct vv_top *t, const struct vv_conf *conf);
 
 /* Seconds from one epoch to the next, lately; 0: not known. */
 double vv_top_pace(const struct vv_top *t);

@@ -38,7 +38,7 @@ static bool number_after(const char *text, const char *key, uint64_t *out)
 	return at;
 }
 
-void vv_top_process_look(long pid, struct vv_top_process *out)
+void vv_top_process_read(long pid, struct vv_top_process *out)
 {
 	char text[4096];
 	uint64_t kib = 0;

@@ -5,7 +5,7 @@
 #include "cli/top/top.h"
 
 /* What the kernel tells of a process. */
-void vv_top_process_look(long pid, struct vv_top_process *out);
+void vv_top_process_read(long pid, struct vv_top_process *out);
 /* The value of a variable in its environment, cut to n bytes; false: none, or it may not be seen. */
 bool vv_top_process_variable(long pid, const char *name, char *out, size_t n);
 

@@ -9,7 +9,7 @@
 
 enum { BAR = 30, NARROW = 80, INDENT = 9 }; /* INDENT: as wide as the words in front of the lines above the table */
 
-static void say_writer(const struct vv_top *t, struct vv_buf *out)
+static void print_writer(const struct vv_top *t, struct vv_buf *out)
 {
 	const struct vv_top_process *p = &t->now.process;
 
@@ -24,7 +24,7 @@ static void say_writer(const struct vv_top *t, struct vv_buf *out)
 	vv_buf_printf(out, "\n");
 }
 
-static void say_epochs(const struct vv_top *t, struct vv_buf *out)
+static void print_epochs(const struct vv_top *t, struct vv_buf *out)
 {
 	const struct vv_top_epoch *last = t->n_epochs ? &t->epoch[t->n_epochs - 1] : NULL;
 	double pace = vv_top_pace(t);
@@ -41,7 +41,7 @@ static void say_epochs(const struct vv_top *t, struct vv_buf *out)
 	vv_buf_printf(out, "\n");
 }
 
-static void say_bar(uint64_t done, uint64_t whole, int wide, struct vv_buf *out)
+static void print_bar(uint64_t done, uint64_t whole, int wide, struct vv_buf *out)
 {
 	int full = (int)(wide * (done < whole ? (double)done / (double)whole : 1));
 
@@ -49,9 +49,9 @@ static void say_bar(uint64_t done, uint64_t whole, int wide, struct vv_buf *out)
 }
 
 /* How much there will be is not known before it is there: those before it tell about how much. */
-static void say_flush(const struct vv_top *t, size_t columns, struct vv_buf *out)
+static void print_flush(const struct vv_top *t, size_t columns, struct vv_buf *out)
 {
-	const struct vv_top_look *w = &t->now;
+	const struct vv_top_read *w = &t->now;
 	uint64_t whole = vv_top_expected(t);
 
 	vv_buf_printf(out, "flush    ");
@@ -64,7 +64,7 @@ static void say_flush(const struct vv_top *t, size_t columns, struct vv_buf *out
 	}
 	vv_buf_printf(out, "epoch %" PRIu64 " ", w->pending);
 	if (whole)
-		say_bar(w->bytes, whole, columns < NARROW ? BAR / 3 : BAR, out);
+		print_bar(w->bytes, whole, columns < NARROW ? BAR / 3 : BAR, out);
 	vv_buf_printf(out, "%s", vv_text_size(w->bytes).s);
 	if (whole)
 		vv_buf_printf(out, " of about %s", vv_text_size(whole).s);
@@ -77,7 +77,7 @@ static void say_flush(const struct vv_top *t, size_t columns, struct vv_buf *out
 	vv_buf_printf(out, "\n");
 }
 
-static void say_next(const struct vv_top *t, struct vv_buf *out)
+static void print_next(const struct vv_top *t, struct vv_buf *out)
 {
 	bool sure = false;
 	double in = 0;
@@ -94,7 +94,7 @@ static void say_next(const struct vv_top *t, struct vv_buf *out)
 			      sure ? t->due_by : "by the pace so far");
 }
 
-static void say_failure(const struct vv_top *t, struct vv_buf *out)
+static void print_failure(const struct vv_top *t, struct vv_buf *out)
 {
 	if (t->failed_ns)
 		vv_buf_printf(out, "failed   %s: %s\n", vv_text_age(t->failed_ns, t->now.wall_ns).s, vv_text_safe(t->failure).s);
@@ -147,7 +147,7 @@ static void put_cell(struct vv_text_table *tab, const struct vv_top *t, const st
 	else if (c == LESS)
 		vv_text_cell(tab, "%s", vv_text_ratio(e->memory, e->layer).s);
 	else if (c == BLOCKED)
-		vv_text_cell(tab, "%s", e->told ? vv_text_duration(e->blocked_s).s : "-");
+		vv_text_cell(tab, "%s", e->has_stats ? vv_text_duration(e->blocked_s).s : "-");
 	else if (c == FLUSH || c == STORED_AT)
 		put_flush(tab, e, c);
 	else
@@ -182,7 +182,7 @@ static size_t first_line(const struct vv_buf *text)
 }
 
 /* With as many columns as there is room for. */
-static int say_table(const struct vv_top *t, size_t columns, size_t rows, struct vv_buf *out)
+static int print_table(const struct vv_top *t, size_t columns, size_t rows, struct vv_buf *out)
 {
 	struct vv_buf text = { 0 };
 	int rc = 0;
@@ -265,18 +265,18 @@ int vv_top_text_put(const struct vv_top *t, size_t columns, size_t lines, struct
 	int rc = 0;
 
 	vv_buf_printf(&said, "varve top  %s  %s  %s\n\n", vv_text_safe(t->lin->store->url).s, t->lin->name, vv_text_time(t->now.wall_ns).s);
-	say_writer(t, &said);
-	say_epochs(t, &said);
-	say_flush(t, columns, &said);
-	say_next(t, &said);
-	say_failure(t, &said);
+	print_writer(t, &said);
+	print_epochs(t, &said);
+	print_flush(t, columns, &said);
+	print_next(t, &said);
+	print_failure(t, &said);
 	rc = vv_buf_check(&said);
 	if (rc == 0)
 		fold(&said, columns, &text);
 	above = count_lines(&text) + 2; /* a line between, and the names of the columns */
 	if (rc == 0 && t->n_epochs && lines > above) {
 		vv_buf_printf(&text, "\n");
-		rc = say_table(t, columns, lines - above, &text);
+		rc = print_table(t, columns, lines - above, &text);
 	}
 	if (rc == 0)
 		rc = vv_buf_check(&text);
@@ -364,7 +364,7 @@ void vv_top_text_json(const struct vv_top *t, struct vv_json *j)
 		vv_json_number(j, "bytes_memory", e->memory);
 		vv_json_number(j, "bytes_stored", e->stored);
 		vv_json_number(j, "bytes_layer", e->layer);
-		if (e->told) {
+		if (e->has_stats) {
 			vv_json_real(j, "seconds_blocked", e->blocked_s);
 			vv_json_real(j, "seconds_flush", e->flush_s);
 		}

@@ -49,7 +49,7 @@ void vv_commit_put(const struct vv_commit *c, struct vv_buf *out)
 		vv_wire_put_u64(out, c->rank[i].payload);
 		vv_wire_put_u64(out, c->rank[i].memory);
 		vv_wire_put_u64(out, c->rank[i].stored);
-		vv_wire_put_u64(out, c->rank[i].place);
+		vv_wire_put_u64(out, c->rank[i].storage_node);
 		vv_wire_put_u64(out, 0);
 	}
 	put_check(out, start);
@@ -83,8 +83,8 @@ static void get_rank(struct vv_wire *w, uint32_t rank, struct vv_commit_rank *r)
 	r->payload = vv_wire_u64(w);
 	r->memory = vv_wire_u64(w);
 	r->stored = vv_wire_u64(w);
-	r->place = vv_wire_u64(w);
-	w->bad |= r->place > (uint64_t)rank + 1;
+	r->storage_node = vv_wire_u64(w);
+	w->bad |= r->storage_node > (uint64_t)rank + 1;
 	w->bad |= vv_wire_u64(w) != 0;
 }
 

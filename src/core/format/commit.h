@@ -11,7 +11,7 @@ struct vv_commit_rank {
 	uint64_t payload;
 	uint64_t memory; /* bytes of its regions */
 	uint64_t stored; /* bytes of its blocks */
-	uint64_t place;  /* 0, or where the ranks have stores of their own: 1 + the lowest rank that stored in the same one */
+	uint64_t storage_node;  /* 0, or where the ranks have stores of their own: 1 + the lowest rank that stored in the same one */
 };
 
 struct vv_commit {

@@ -32,7 +32,7 @@ static bool follows(const struct vv_copy *a, const struct vv_copy *b)
 	return a->rank == b->rank && a->pos + a->len == b->pos && a->at + a->len == b->at;
 }
 
-void vv_copies_section_settle(struct vv_copies_section *c)
+void vv_copies_section_sort(struct vv_copies_section *c)
 {
 	size_t n = 0;
 

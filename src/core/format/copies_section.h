@@ -19,7 +19,7 @@ struct vv_copies_section {
 void vv_copies_section_fini(struct vv_copies_section *c);
 int vv_copies_section_add(struct vv_copies_section *c, const struct vv_copy *copy);
 /* By rank and position, joined where they follow each other: as they are stored. */
-void vv_copies_section_settle(struct vv_copies_section *c);
+void vv_copies_section_sort(struct vv_copies_section *c);
 
 void vv_copies_section_put(const struct vv_copies_section *c, struct vv_buf *out); /* of those that are settled */
 /* c must start empty; the layer is `self` of `ranks`, with a payload of that length. */

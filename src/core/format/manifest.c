@@ -249,7 +249,7 @@ static void put_kind(const struct vv_manifest_kind *k, struct vv_buf *out)
 	vv_wire_put_var(out, k->dup_space);
 	vv_wire_put_u8(out, k->segment);
 	put_recipe(&k->recipe, out);
-	vv_wire_put_var(out, k->promised);
+	vv_wire_put_var(out, k->expected_ratio);
 	vv_wire_put_var(out, k->basis);
 	vv_wire_put_u8(out, k->age);
 }
@@ -441,7 +441,7 @@ static int get_kind(struct vv_manifest *m, struct vv_wire *w)
 	k->segment = vv_wire_u8(w);
 	w->bad |= k->segment >= VV_SEGMENTS;
 	get_recipe(w, &k->recipe);
-	k->promised = (uint32_t)vv_wire_var_max(w, UINT32_MAX);
+	k->expected_ratio = (uint32_t)vv_wire_var_max(w, UINT32_MAX);
 	k->basis = vv_wire_var_max(w, VV_MAX_PAYLOAD);
 	k->age = vv_wire_u8(w);
 	return 0;

@@ -56,7 +56,7 @@ struct vv_manifest_kind { /* variables of one key; also "(skeleton)" and "(opaqu
 	uint64_t zero, dup_time, dup_space; /* bytes in the files that are not in the payload: zeros; as in an earlier epoch; as elsewhere in this one */
 	struct vv_recipe recipe; /* that it was coded by */
 	bool merged;       /* over files */
-	uint32_t promised; /* the ratio that it had when the recipe was chosen, in thousandths; 0: none was */
+	uint32_t expected_ratio; /* the ratio that it had when the recipe was chosen, in thousandths; 0: none was */
 	uint64_t basis;    /* and about how many bytes were new then */
 	uint8_t age;       /* epochs since */
 };

@@ -9,7 +9,7 @@
 struct pack_order_item {
 	uint64_t len;
 	uint32_t span, file, group;
-	uint32_t kin;
+	uint32_t kind_id;
 	uint32_t first; /* the span that its kin appear with in their group, plus 1; 0: no variable */
 };
 
@@ -18,7 +18,7 @@ struct pack_order_lane { /* items at .. end are one file's */
 	uint64_t from; /* in the item that is its turn */
 };
 
-struct vv_pack_order_order {
+struct vv_pack_order_iterator {
 	struct pack_order_item *item;
 	size_t n, at; /* items before `at` are in lanes, or done */
 	struct pack_order_lane *lane;
@@ -32,13 +32,13 @@ static int compare(uint32_t a, uint32_t b)
 	return a < b ? -1 : a > b;
 }
 
-static int by_kin(const void *a, const void *b)
+static int by_kind_id(const void *a, const void *b)
 {
 	const struct pack_order_item *x = a, *y = b;
 	int d = compare(x->group, y->group);
 
 	if (d == 0)
-		d = compare(x->kin, y->kin);
+		d = compare(x->kind_id, y->kind_id);
 	return d ? d : compare(x->span, y->span);
 }
 
@@ -58,7 +58,7 @@ static bool same_pool(const struct pack_order_item *a, const struct pack_order_i
 }
 
 /* Spans without bytes are left out. */
-static void list(struct vv_pack_order_order *b, const struct vv_file_span *span, size_t n, uint32_t group, bool aware)
+static void list(struct vv_pack_order_iterator *b, const struct vv_file_span *span, size_t n, uint32_t group, bool aware)
 {
 	for (size_t i = 0; i < n; i++)
 		if (span[i].len)
@@ -67,24 +67,24 @@ static void list(struct vv_pack_order_order *b, const struct vv_file_span *span,
 				.span = (uint32_t)i,
 				.file = span[i].file,
 				.group = group ? span[i].file / group : 0,
-				.kin = aware ? span[i].kin : 0,
+				.kind_id = aware ? span[i].kind_id : 0,
 			};
 }
 
-static void sort(struct vv_pack_order_order *b)
+static void sort(struct vv_pack_order_iterator *b)
 {
-	qsort(b->item, b->n, sizeof(*b->item), by_kin);
+	qsort(b->item, b->n, sizeof(*b->item), by_kind_id);
 	for (size_t i = 0; i < b->n; i++) {
 		struct pack_order_item *x = &b->item[i], *before = i ? x - 1 : NULL;
 
-		if (x->kin)
-			x->first = before && before->group == x->group && before->kin == x->kin ? before->first : x->span + 1;
+		if (x->kind_id)
+			x->first = before && before->group == x->group && before->kind_id == x->kind_id ? before->first : x->span + 1;
 	}
 	qsort(b->item, b->n, sizeof(*b->item), by_first);
 }
 
 /* Lanes of the pool that begins with item `from`, if `lane` is given; its end is *to. */
-static size_t spread(const struct vv_pack_order_order *b, size_t from, struct pack_order_lane *lane, size_t *to)
+static size_t spread(const struct vv_pack_order_iterator *b, size_t from, struct pack_order_lane *lane, size_t *to)
 {
 	size_t n = 0, at = from;
 
@@ -101,7 +101,7 @@ static size_t spread(const struct vv_pack_order_order *b, size_t from, struct pa
 	return n;
 }
 
-static size_t most_lanes(const struct vv_pack_order_order *b)
+static size_t most_lanes(const struct vv_pack_order_iterator *b)
 {
 	size_t most = 0;
 
@@ -113,11 +113,11 @@ static size_t most_lanes(const struct vv_pack_order_order *b)
 	return most;
 }
 
-int vv_pack_order_new(enum vv_pack_order scheme, const struct vv_file_span *span, size_t n, uint32_t group, uint64_t block, struct vv_pack_order_order **out)
+int vv_pack_order_new(enum vv_pack_order scheme, const struct vv_file_span *span, size_t n, uint32_t group, uint64_t block, struct vv_pack_order_iterator **out)
 {
 	bool aware = scheme == VV_PACK_ORDER_AWARE || scheme == VV_PACK_ORDER_AWARE_BLOCK;
 	bool blocked = scheme == VV_PACK_ORDER_AGNOSTIC_BLOCK || scheme == VV_PACK_ORDER_AWARE_BLOCK;
-	struct vv_pack_order_order *b;
+	struct vv_pack_order_iterator *b;
 
 	if (blocked && !block)
 		return vv_err_set(VV_EINVAL, "blocks of 0 bytes cannot be taken by turns; give their size");
@@ -146,7 +146,7 @@ int vv_pack_order_new(enum vv_pack_order scheme, const struct vv_file_span *span
 }
 
 /* Who has something left comes round again; else the next pool begins. */
-static bool next_round(struct vv_pack_order_order *b)
+static bool next_round(struct vv_pack_order_iterator *b)
 {
 	b->n_lanes = b->kept;
 	if (!b->n_lanes && b->at < b->n)
@@ -155,14 +155,14 @@ static bool next_round(struct vv_pack_order_order *b)
 	return b->n_lanes > 0;
 }
 
-static uint64_t turn_of(const struct vv_pack_order_order *b)
+static uint64_t turn_of(const struct vv_pack_order_iterator *b)
 {
 	bool by_turns = b->blocked && b->n_lanes > 1 && (b->skeleton_too || b->item[b->lane[b->turn].at].first);
 
 	return by_turns ? b->block : UINT64_MAX;
 }
 
-int vv_pack_order_next(struct vv_pack_order_order *b, struct vv_strand *out)
+int vv_pack_order_next(struct vv_pack_order_iterator *b, struct vv_pack_order_piece *out)
 {
 	const struct pack_order_item *x;
 	struct pack_order_lane *l;
@@ -173,7 +173,7 @@ int vv_pack_order_next(struct vv_pack_order_order *b, struct vv_strand *out)
 	x = &b->item[l->at];
 	if (!b->left)
 		b->left = turn_of(b);
-	*out = (struct vv_strand){ .span = x->span, .from = l->from, .len = x->len - l->from < b->left ? x->len - l->from : b->left };
+	*out = (struct vv_pack_order_piece){ .span = x->span, .from = l->from, .len = x->len - l->from < b->left ? x->len - l->from : b->left };
 	l->from += out->len;
 	b->left -= b->left == UINT64_MAX ? 0 : out->len;
 	if (l->from == x->len) {
@@ -189,7 +189,7 @@ int vv_pack_order_next(struct vv_pack_order_order *b, struct vv_strand *out)
 	return true;
 }
 
-void vv_pack_order_free(struct vv_pack_order_order *b)
+void vv_pack_order_free(struct vv_pack_order_iterator *b)
 {
 	if (!b)
 		return;

@@ -10,22 +10,22 @@ enum vv_pack_order { VV_PACK_ORDER_AGNOSTIC, VV_PACK_ORDER_AGNOSTIC_BLOCK, VV_PA
 
 struct vv_file_span { /* of a file */
 	uint32_t file; /* files are numbered in the order of their ranks */
-	uint32_t kin;  /* variables with the same number are kin; 0: no variable */
+	uint32_t kind_id;  /* variables with the same number are kin; 0: no variable */
 	uint64_t at, len;
 };
 
-struct vv_strand { /* a stretch of a span, in the order of the scheme */
+struct vv_pack_order_piece { /* a stretch of a span, in the order of the scheme */
 	uint32_t span; /* its number */
 	uint64_t from, len; /* from: in the span */
 };
 
-struct vv_pack_order_order; /* one at a time, so that there is never a list of them */
+struct vv_pack_order_iterator; /* one at a time, so that there is never a list of them */
 
 /* Spans come sorted by (file, at) and cover their files. group: so many files at a time are braided (0: all). block: bytes, for the -block
  * schemes. */
-int vv_pack_order_new(enum vv_pack_order scheme, const struct vv_file_span *span, size_t n, uint32_t group, uint64_t block, struct vv_pack_order_order **out);
+int vv_pack_order_new(enum vv_pack_order scheme, const struct vv_file_span *span, size_t n, uint32_t group, uint64_t block, struct vv_pack_order_iterator **out);
 /* The next stretch; false: there is none. */
-int vv_pack_order_next(struct vv_pack_order_order *b, struct vv_strand *out);
-void vv_pack_order_free(struct vv_pack_order_order *b); /* NULL is fine */
+int vv_pack_order_next(struct vv_pack_order_iterator *b, struct vv_pack_order_piece *out);
+void vv_pack_order_free(struct vv_pack_order_iterator *b); /* NULL is fine */
 
 #endif

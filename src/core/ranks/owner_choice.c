@@ -1,10 +1,10 @@
 /* Nicolae 2013's rule (what nobody else holds is counted first, then the least loaded holder gets what is shared), with two additions: it
  * counts bytes, and it keeps neighbouring chunks together, so that references stay long runs. */
 #include "core/ranks/owner_choice.h"
-#include "core/ranks/judge_round_priv.h"
+#include "core/ranks/owner_batch_priv.h"
 
 struct owner_choice {
-	struct vv_judge_round *c;
+	struct vv_owner_batch *c;
 	const uint32_t *host;
 	uint32_t segments; /* different ones in a rank's memory */
 	uint64_t slack;
@@ -17,11 +17,11 @@ static uint32_t host_of(const struct owner_choice *d, uint32_t rank)
 
 /* The holder that the place gives: segments go round among the holders. Where that does not come out even, or there are fewer
  * segments than holders, the digest says which part of the segment a chunk is in, so that on the average all holders get the same:
- * the more ranks there are, the less a single judge can do about it. */
-static uint32_t by_place(const struct owner_choice *d, const struct vv_case_group *g)
+ * the more ranks there are, the less a single home rank can do about it. */
+static uint32_t by_place(const struct owner_choice *d, const struct vv_owner_batch_group *g)
 {
-	uint64_t cycle = g->n > d->segments ? d->segments : VV_DEDUP_JUDGE_SEGMENTS, whole = cycle - cycle % g->n;
-	uint64_t at = vv_dedup_judge_tag_segment(g->tag) % cycle;
+	uint64_t cycle = g->n > d->segments ? d->segments : VV_OWNER_INDEX_SEGMENTS, whole = cycle - cycle % g->n;
+	uint64_t at = vv_owner_index_tag_segment(g->tag) % cycle;
 
 	if (at < whole)
 		return (uint32_t)(at % g->n);
@@ -29,14 +29,14 @@ static uint32_t by_place(const struct owner_choice *d, const struct vv_case_grou
 	return (uint32_t)(at * g->n / (cycle - whole) >> 16);
 }
 
-/* Each judge gets its share of what all hold, so it can tell how many segments there are: about, hence a power of two, on which
- * most judges agree. */
-static uint32_t guess_segments(const struct vv_judge_round *c, size_t shared)
+/* Each home rank gets its share of what all hold, so it can tell how many segments there are: about, hence a power of two, on which
+ * most home ranks agree. */
+static uint32_t guess_segments(const struct vv_owner_batch *c, size_t shared)
 {
-	size_t about = shared * c->ranks / VV_DEDUP_JUDGE_SEGMENT_CHUNKS;
+	size_t about = shared * c->ranks / VV_OWNER_INDEX_SEGMENT_CHUNKS;
 	uint32_t n = 1;
 
-	while (n < VV_DEDUP_JUDGE_SEGMENTS && n * 10ull < about * 7)
+	while (n < VV_OWNER_INDEX_SEGMENTS && n * 10ull < about * 7)
 		n *= 2;
 	return n;
 }
@@ -44,16 +44,16 @@ static uint32_t guess_segments(const struct vv_judge_round *c, size_t shared)
 static bool host_taken(const struct owner_choice *d, const uint64_t *copy, size_t n, size_t but, uint32_t rank)
 {
 	for (size_t i = 0; i < n; i++)
-		if (i != but && host_of(d, vv_case_rank_of(copy[i])) == host_of(d, rank))
+		if (i != but && host_of(d, vv_owner_batch_rank_of(copy[i])) == host_of(d, rank))
 			return true;
 	return false;
 }
 
 /* One holder by place, others as far from it as can be, each on a host of its own. Their number. */
-static uint32_t choose(const struct owner_choice *d, const struct vv_case_group *g, uint64_t *copy)
+static uint32_t choose(const struct owner_choice *d, const struct vv_owner_batch_group *g, uint64_t *copy)
 {
 	uint32_t at = by_place(d, g), want = d->c->copies < g->n ? d->c->copies : g->n, n = 0;
-	const uint32_t *h = vv_case_holders(d->c, g);
+	const uint32_t *h = vv_owner_batch_holders(d->c, g);
 
 	for (uint32_t j = 0; j < want; j++) {
 		uint32_t i = (uint32_t)((at + (uint64_t)g->n * j / want) % g->n), tried = 0;
@@ -64,18 +64,18 @@ static uint32_t choose(const struct owner_choice *d, const struct vv_case_group 
 		}
 		if (tried == g->n)
 			break;
-		copy[n++] = h[i] * VV_DEDUP_JUDGE_POS_MAX;
-		d->c->load[h[i]] += vv_dedup_judge_tag_len(g->tag);
+		copy[n++] = h[i] * VV_OWNER_INDEX_POS_MAX;
+		d->c->load[h[i]] += vv_owner_index_tag_len(g->tag);
 	}
 	return n;
 }
 
 /* If the holder that was chosen has clearly more than another could have, the least loaded one takes its place. */
-static bool relieve(const struct owner_choice *d, const struct vv_case_group *g, uint64_t *copy, uint32_t n, uint32_t which)
+static bool relieve(const struct owner_choice *d, const struct vv_owner_batch_group *g, uint64_t *copy, uint32_t n, uint32_t which)
 {
-	uint64_t *load = d->c->load, len = vv_dedup_judge_tag_len(g->tag);
-	uint32_t from = vv_case_rank_of(copy[which]), to = from;
-	const uint32_t *h = vv_case_holders(d->c, g);
+	uint64_t *load = d->c->load, len = vv_owner_index_tag_len(g->tag);
+	uint32_t from = vv_owner_batch_rank_of(copy[which]), to = from;
+	const uint32_t *h = vv_owner_batch_holders(d->c, g);
 
 	for (uint32_t i = 0; i < g->n; i++)
 		if (load[h[i]] < load[to] && (n == 1 || !host_taken(d, copy, n, which, h[i])))
@@ -84,11 +84,11 @@ static bool relieve(const struct owner_choice *d, const struct vv_case_group *g,
 		return false;
 	load[from] -= len;
 	load[to] += len;
-	copy[which] = to * VV_DEDUP_JUDGE_POS_MAX;
+	copy[which] = to * VV_OWNER_INDEX_POS_MAX;
 	return true;
 }
 
-static uint64_t least_load(const struct vv_judge_round *c)
+static uint64_t least_load(const struct vv_owner_batch *c)
 {
 	uint64_t least = UINT64_MAX;
 
@@ -101,24 +101,24 @@ static uint64_t least_load(const struct vv_judge_round *c)
  * least, also later. */
 static size_t relieve_all(const struct owner_choice *d)
 {
-	struct vv_judge_round *c = d->c;
+	struct vv_owner_batch *c = d->c;
 	uint64_t least = least_load(c), *copy = c->copy;
 	size_t moved = 0;
 
 	for (size_t i = 0; i < c->n_groups; i++) {
-		const struct vv_case_group *g = &c->group[i];
+		const struct vv_owner_batch_group *g = &c->group[i];
 
 		if (g->n < 2)
 			continue;
 		for (uint32_t j = 0; j < g->rank; j++)
-			if (c->load[vv_case_rank_of(copy[j])] > least + d->slack + 2 * vv_dedup_judge_tag_len(g->tag))
+			if (c->load[vv_owner_batch_rank_of(copy[j])] > least + d->slack + 2 * vv_owner_index_tag_len(g->tag))
 				moved += relieve(d, g, copy, g->rank, j);
 		copy += c->copies;
 	}
 	return moved;
 }
 
-static uint64_t average_load(const struct vv_judge_round *c)
+static uint64_t average_load(const struct vv_owner_batch *c)
 {
 	uint64_t sum = 0;
 
@@ -127,16 +127,16 @@ static uint64_t average_load(const struct vv_judge_round *c)
 	return sum / c->ranks;
 }
 
-/* A judge has a sample before it. Where it is small, loads differ by chance, which evens out over all judges, and to correct that
+/* A home rank has a sample before it. Where it is small, loads differ by chance, which evens out over all home ranks, and to correct that
  * would tear runs apart for nothing: then they must differ by more than a sample of equal loads would. */
-static bool uneven(const struct vv_judge_round *c, uint64_t average)
+static bool uneven(const struct vv_owner_batch *c, uint64_t average)
 {
 	enum { SMALL = 64 }; /* chunks per rank: their number differs by an eighth, and mending that costs a few runs in a hundred */
 	double squares = 0, spread = 0;
 	size_t chunks = 0;
 
 	for (size_t i = 0; i < c->n_groups; i++) {
-		double len = vv_dedup_judge_tag_len(c->group[i].tag), n = c->group[i].n > 1 ? c->group[i].rank : c->group[i].n;
+		double len = vv_owner_index_tag_len(c->group[i].tag), n = c->group[i].n > 1 ? c->group[i].rank : c->group[i].n;
 
 		chunks += (size_t)n;
 		squares += n * len * len;
@@ -151,7 +151,7 @@ static bool uneven(const struct vv_judge_round *c, uint64_t average)
 
 /* All are chosen by place before any is corrected, so that only those move that are too much in the end: loads that differ for
  * a while on the way would tear runs apart for nothing. */
-void vv_owner_choice_choose(struct vv_judge_round *c, const uint32_t *host, size_t shared)
+void vv_owner_choice_choose(struct vv_owner_batch *c, const uint32_t *host, size_t shared)
 {
 	enum { PASSES = 4 };
 	struct owner_choice d = { .c = c, .host = host, .segments = guess_segments(c, shared) };

@@ -2,10 +2,10 @@
 #ifndef VV_CORE_RANKS_OWNER_CHOICE_H
 #define VV_CORE_RANKS_OWNER_CHOICE_H
 
-#include "core/ranks/judge_round.h"
+#include "core/ranks/owner_batch.h"
 
 /* Fills c->copy, c->copies for each group with several claimers (position 0), the number of them in the group's rank, and c->load.
  * `shared` is the number of such groups; c->load is what each rank has to store in any case. host may be NULL. */
-void vv_owner_choice_choose(struct vv_judge_round *c, const uint32_t *host, size_t shared);
+void vv_owner_choice_choose(struct vv_owner_batch *c, const uint32_t *host, size_t shared);
 
 #endif

@@ -80,10 +80,10 @@ static void there(void *arg, size_t i, uint64_t at, const struct iovec *v, int n
 			atomic_store(&c->differs[i], true);
 		sum += v[k].iov_len;
 	}
-	vv_progress_tell(c->progress, atomic_fetch_add(&c->done, sum) + sum, c->total);
+	vv_progress_report(c->progress, atomic_fetch_add(&c->done, sum) + sum, c->total);
 }
 
-static void lost(void *arg, size_t i, int rc)
+static void on_error(void *arg, size_t i, int rc)
 {
 	struct compare_comparison *c = arg;
 
@@ -94,7 +94,7 @@ static void lost(void *arg, size_t i, int rc)
 	atomic_store(&c->differs[i], true);
 }
 
-static void whole(void *arg, size_t i)
+static void on_complete(void *arg, size_t i)
 {
 	atomic_store(&((struct compare_comparison *)arg)->read[i], true);
 }
@@ -127,7 +127,7 @@ static void compare_outside(void *arg, size_t i)
 
 static int compare(const struct vv_unpack *u, struct vv_pool *pool, struct compare_comparison *c, const struct vv_runs **runs, size_t n)
 {
-	const struct vv_read_many to = { c, wants, there, lost, whole, NULL };
+	const struct vv_read_many to = { c, wants, there, on_error, on_complete, NULL };
 
 	for (size_t i = 0; i < n; i++) {
 		runs[i] = &c->file[i].region->runs;

@@ -318,7 +318,7 @@ static int write_stretches(struct extract_variable_work *w)
 			if (rc == 0)
 				rc = put(w, window, part);
 			done += part;
-			vv_progress_tell(w->progress, done, w->bytes);
+			vv_progress_report(w->progress, done, w->bytes);
 		}
 	vv_mem_unmap(window, WINDOW);
 	return rc;
@@ -466,7 +466,7 @@ static int write_chunks(struct extract_variable_work *w)
 		if (rc == 0)
 			rc = put(w, w->slab, len);
 		done += len;
-		vv_progress_tell(w->progress, done, w->bytes);
+		vv_progress_report(w->progress, done, w->bytes);
 	}
 	vv_mem_unmap(w->slab, (size_t)most);
 	return rc;

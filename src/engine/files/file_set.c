@@ -241,7 +241,7 @@ int vv_file_set_read(const struct vv_file_set *c, uint32_t file, uint64_t at, vo
 	const struct vv_file_set_file *f = &c->file[file];
 	int fd = f->fd, rc;
 
-	if (c->awaited)
+	if (c->is_streamed)
 		return read_held(c, file, at, to, n);
 	rc = vv_file_set_check_stop(c);
 	if (rc == 0 && fd < 0)
@@ -267,7 +267,7 @@ void vv_file_set_find_hole(const struct vv_file_set *c, uint32_t file, uint64_t 
 
 	*hole = 0;
 	*data = len;
-	if (c->awaited || !is_sparse(&f->st))
+	if (c->is_streamed || !is_sparse(&f->st))
 		return;
 	if (fd < 0 && reopen(f, &fd) < 0) {
 		vv_err_clear(); /* who reads it finds out */
@@ -304,7 +304,7 @@ static int sum_again(const struct vv_file_set_file *f, uint64_t *out)
 
 int vv_file_set_check(const struct vv_file_set *c)
 {
-	for (size_t i = 0; !c->awaited && i < c->n_files; i++) {
+	for (size_t i = 0; !c->is_streamed && i < c->n_files; i++) {
 		uint64_t check = 0;
 		struct stat now;
 		int rc;
@@ -390,13 +390,13 @@ static int add_span(struct vv_file_set *c, uint32_t file, uint32_t kind, uint64_
 	if (len == 0)
 		return 0;
 	c->kind[kind].raw += len;
-	if (kind == VV_FILE_SET_SKELETON && last && last->file == file && last->kin == kind && last->at + last->len == at) {
+	if (kind == VV_FILE_SET_SKELETON && last && last->file == file && last->kind_id == kind && last->at + last->len == at) {
 		last->len += len;
 		return 0;
 	}
 	rc = vv_mem_room(&c->span, c->n_spans, &c->spans_cap, sizeof(*c->span));
 	if (rc == 0)
-		c->span[c->n_spans++] = (struct vv_file_span){ .file = file, .kin = kind, .at = at, .len = len };
+		c->span[c->n_spans++] = (struct vv_file_span){ .file = file, .kind_id = kind, .at = at, .len = len };
 	return rc;
 }
 
@@ -447,7 +447,7 @@ static int piece_kind(struct vv_file_set *c, const struct vv_outline *o, const s
 	if (v->segment) /* has no type */
 		snprintf(key, sizeof(key), "%s", v->name + 1);
 	else
-		vv_similarity_key_key(opt->kin, v->name, v->type, v->width, v->swapped, v->ndim, key);
+		vv_similarity_key_key(opt->similarity_key, v->name, v->type, v->width, v->swapped, v->ndim, key);
 	rc = find_kind(c, key, &form, opt->by_shape && !v->row && !v->partial, out); /* a row that was guessed is another in each file */
 	if (rc == 0 && *out != VV_FILE_SET_SKELETON)
 		c->kind[*out].segment = v->segment;
@@ -480,7 +480,7 @@ static int add_pieces(struct vv_file_set *c, uint32_t file, const struct vv_outl
 /* ---- outlines ------------------------------------------------------------------------------------------------------------ */
 
 struct file_set_look {
-	struct vv_file_set *cargo;
+	struct vv_file_set *file_set;
 	uint32_t file;
 	struct vv_outline outline;
 	int rc;
@@ -491,7 +491,7 @@ static int read_for_reader(void *arg, uint64_t at, void *to, size_t n)
 {
 	struct file_set_look *l = arg;
 
-	return vv_file_set_read(l->cargo, l->file, at, to, n);
+	return vv_file_set_read(l->file_set, l->file, at, to, n);
 }
 
 /* It may be packed by another rank, so it is looked for where it is. */
@@ -499,13 +499,13 @@ static int read_sibling(void *arg, const char *name, size_t most, uint8_t **out,
 {
 	const struct file_set_look *l = arg;
 
-	return vv_neighbour_file_read(l->cargo->file[l->file].path, name, most, out, n);
+	return vv_neighbour_file_read(l->file_set->file[l->file].path, name, most, out, n);
 }
 
 static void look_inside(void *arg, size_t i)
 {
 	struct file_set_look *l = (struct file_set_look *)arg + i;
-	struct vv_file_set_file *f = &l->cargo->file[l->file];
+	struct vv_file_set_file *f = &l->file_set->file[l->file];
 	struct vv_reader_file in = { .name = f->name, .len = (uint64_t)f->st.st_size, .read = read_for_reader, .arg = l,
 				     .sibling = read_sibling };
 
@@ -542,7 +542,7 @@ static int look_at_all(struct vv_file_set *c, const struct vv_file_set_options *
 		size_t n = c->n_files - first < BATCH ? c->n_files - first : BATCH;
 
 		for (size_t i = 0; i < n; i++)
-			look[i] = (struct file_set_look){ .cargo = c, .file = (uint32_t)(first + i) };
+			look[i] = (struct file_set_look){ .file_set = c, .file = (uint32_t)(first + i) };
 		vv_pool_each(pool, n, look_inside, look);
 		for (size_t i = 0; i < n; i++) {
 			if (rc == 0)
@@ -556,7 +556,7 @@ static int look_at_all(struct vv_file_set *c, const struct vv_file_set_options *
 
 int vv_file_set_await(const char *segments, struct vv_file_set *out)
 {
-	struct vv_file_set c = { .awaited = true };
+	struct vv_file_set c = { .is_streamed = true };
 	int rc = vv_segment_policy_init(&c.policy, segments);
 
 	vv_map_init(&c.by_tag);
@@ -593,10 +593,10 @@ int vv_file_set_open(const struct vv_pack_file *file, size_t n, const struct vv_
 	if (rc == 0)
 		rc = open_all(file, n, opt->shared, &c);
 	if (rc == 0)
-		rc = add_kind(&c, opt->kin ? "(skeleton)" : "(files)", "") ? 0 : VV_ENOMEM;
-	if (rc == 0 && opt->kin)
+		rc = add_kind(&c, opt->similarity_key ? "(skeleton)" : "(files)", "") ? 0 : VV_ENOMEM;
+	if (rc == 0 && opt->similarity_key)
 		rc = look_at_all(&c, opt, pool);
-	for (uint32_t i = 0; rc == 0 && !opt->kin && i < c.n_files; i++)
+	for (uint32_t i = 0; rc == 0 && !opt->similarity_key && i < c.n_files; i++)
 		rc = c.file[i].repeats ? 0 : add_opaque(&c, i, NULL);
 	if (rc == 0)
 		c.kind[VV_FILE_SET_SKELETON].instances = c.n_files;
@@ -638,7 +638,7 @@ int vv_file_set_by_kind(const struct vv_file_set *c, uint32_t **out)
 		return VV_ENOMEM;
 	}
 	for (size_t i = 0; i < c->n_spans; i++)
-		next[c->span[i].kin]++;
+		next[c->span[i].kind_id]++;
 	for (size_t k = 0, at = 0; k < 2 * c->n_kinds; k++) {
 		size_t i = k % c->n_kinds, n = next[i];
 
@@ -648,13 +648,13 @@ int vv_file_set_by_kind(const struct vv_file_set *c, uint32_t **out)
 		}
 	}
 	for (size_t i = 0; i < c->n_spans; i++)
-		order[next[c->span[i].kin]++] = (uint32_t)i;
+		order[next[c->span[i].kind_id]++] = (uint32_t)i;
 	vv_mem_free(next);
 	*out = order;
 	return 0;
 }
 
-bool vv_file_set_is_flowing(const struct vv_file_set *c, const struct vv_file_set_kind *k)
+bool vv_file_set_cuts_by_content(const struct vv_file_set *c, const struct vv_file_set_kind *k)
 {
 	return k->opaque || (k->segment && c->policy.rule[k->segment].cut != VV_SEGMENT_POLICY_PAGES);
 }

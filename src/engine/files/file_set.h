@@ -26,7 +26,7 @@ struct vv_file_set_file {
 	struct vv_runs runs; /* where its bytes are stored: in any order until all of it is */
 	struct vv_buf skeleton; /* engine/files/stream_input.c: the last of its bytes, which are not stored yet, */
 	size_t offered;         /* and how many of them are about to be */
-	struct varve_stats *guest; /* engine/files/rank_handover.c: of another rank, for which is counted there what becomes of its bytes; NULL: of this one */
+	struct varve_stats *other_rank_stats; /* engine/files/rank_handover.c: of another rank, for which is counted there what becomes of its bytes; NULL: of this one */
 };
 
 struct vv_file_set_held { /* a stretch of a file that comes by itself, in memory */
@@ -63,8 +63,8 @@ struct vv_file_set_kind {
 	bool joint; /* with other little memory: one block, behind all else */
 	struct vv_recipe recipe;
 	bool merged, coded, paper;
-	bool braided; /* merged, and too large to lie in one block with others: in turn, a stretch of each file */
-	uint32_t promised;
+	bool interleaved; /* merged, and too large to lie in one block with others: in turn, a stretch of each file */
+	uint32_t expected_ratio;
 	uint64_t basis;
 	uint8_t age;
 	struct vv_file_set_placed placed; /* engine/files/pack_pipeline.c */
@@ -78,7 +78,7 @@ struct vv_file_set {
 	struct vv_map by_tag;
 	struct vv_file_span *span; /* by file and offset; they cover the files; kin is the number of the kind */
 	size_t n_spans, spans_cap;
-	bool awaited; /* they come by themselves */
+	bool is_streamed; /* they come by themselves */
 	struct vv_file_set_held *held; /* engine/files/stream_input.c: their bytes, by file and offset; the spans cover these */
 	size_t n_held, held_cap;
 	uint64_t bytes;
@@ -90,7 +90,7 @@ struct vv_file_set {
 enum { VV_FILE_SET_SKELETON = 0 };
 
 struct vv_file_set_options {
-	const struct vv_similarity_key *kin; /* NULL: files are not looked into */
+	const struct vv_similarity_key *similarity_key; /* NULL: files are not looked into */
 	uint64_t small;           /* variables of fewer bytes are skeleton */
 	bool by_shape;            /* variables of one key whose rows differ are of different kinds */
 	const char *segments;     /* engine/files/segment_policy.h */
@@ -117,7 +117,7 @@ void vv_file_set_find_hole(const struct vv_file_set *c, uint32_t file, uint64_t 
 /* The length of the chunk of this kind that begins at p, of which there are n bytes and no more; chunk: of what is not cut by its content. */
 size_t vv_file_set_cut(const struct vv_file_set *c, const struct vv_file_set_kind *k, size_t chunk, const uint8_t *p, size_t n);
 /* Do its cuts follow from the content, so that they may lie anywhere? */
-bool vv_file_set_is_flowing(const struct vv_file_set *c, const struct vv_file_set_kind *k);
+bool vv_file_set_cuts_by_content(const struct vv_file_set *c, const struct vv_file_set_kind *k);
 /* Are all files still as they were when they were opened? */
 int vv_file_set_check(const struct vv_file_set *c);
 /* Span numbers by kind, those of joint ones last, then file, then offset: new memory. */

@@ -7,7 +7,7 @@
 #include "engine/files/recipes.h"
 #include <string.h>
 
-int vv_handover_message_add(struct vv_parcels *p, struct vv_handover_message x)
+int vv_handover_message_add(struct vv_handover_messages *p, struct vv_handover_message x)
 {
 	int rc = vv_mem_room(&p->v, p->n, &p->cap, sizeof(*p->v));
 
@@ -20,7 +20,7 @@ int vv_handover_message_add(struct vv_parcels *p, struct vv_handover_message x)
 
 /* ---- out ---------------------------------------------------------------------------------------------------------------------- */
 
-int vv_handover_message_put_head(const struct vv_parcels *p, const struct vv_file_set *c, struct vv_buf *out)
+int vv_handover_message_put_head(const struct vv_handover_messages *p, const struct vv_file_set *c, struct vv_buf *out)
 {
 	uint32_t *title = vv_mem_new(c->n_kinds, sizeof(*title)), n_titles = 0; /* of each kind, plus 1 */
 
@@ -44,12 +44,12 @@ int vv_handover_message_put_head(const struct vv_parcels *p, const struct vv_fil
 	return vv_buf_check(out);
 }
 
-size_t vv_handover_message_besides(const struct vv_parcels *p)
+size_t vv_handover_message_data_len(const struct vv_handover_messages *p)
 {
 	return (size_t)p->bytes;
 }
 
-int vv_handover_message_put(const struct vv_parcels *p, const struct vv_file_set *c, const struct vv_buf *head, uint8_t *out)
+int vv_handover_message_put(const struct vv_handover_messages *p, const struct vv_file_set *c, const struct vv_buf *head, uint8_t *out)
 {
 	uint8_t *to = out + head->n;
 	int rc = 0;
@@ -80,11 +80,11 @@ static int get_title(struct vv_file_set *c, const struct vv_pack_options *opt, s
 		return rc;
 	rc = vv_file_set_segment(c, key, segment, &t->kind[t->n]);
 	if (rc == 0)
-		vv_recipes_adopt(c, t->kind[t->n++], opt);
+		vv_recipes_join_ranks(c, t->kind[t->n++], opt);
 	return rc;
 }
 
-static int get_parcel(struct vv_parcels *p, struct vv_file_set *c, const struct vv_pack_options *opt, struct vv_wire *w, struct titles *t)
+static int get_message(struct vv_handover_messages *p, struct vv_file_set *c, const struct vv_pack_options *opt, struct vv_wire *w, struct titles *t)
 {
 	const struct vv_handover_message *last = p->n ? &p->v[p->n - 1] : NULL;
 	struct vv_handover_message x = { .file = (uint32_t)vv_wire_var_max(w, UINT32_MAX) };
@@ -101,14 +101,14 @@ static int get_parcel(struct vv_parcels *p, struct vv_file_set *c, const struct 
 	return vv_handover_message_add(p, x);
 }
 
-int vv_handover_message_get(struct vv_parcels *p, struct vv_file_set *c, const struct vv_pack_options *opt, const uint8_t *message, size_t n, const uint8_t **bytes)
+int vv_handover_message_get(struct vv_handover_messages *p, struct vv_file_set *c, const struct vv_pack_options *opt, const uint8_t *message, size_t n, const uint8_t **bytes)
 {
 	struct vv_wire w = vv_wire_over(message, n);
 	struct titles t = { 0 };
 	int rc = 0;
 
 	for (uint64_t left = vv_wire_var(&w); rc == 0 && left && !w.bad; left--)
-		rc = get_parcel(p, c, opt, &w, &t);
+		rc = get_message(p, c, opt, &w, &t);
 	vv_mem_free(t.kind);
 	*bytes = w.p;
 	if (rc == 0 && (w.bad || vv_wire_left(&w) != p->bytes))

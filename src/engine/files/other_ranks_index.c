@@ -32,7 +32,7 @@ static int list_unfinished(struct other_ranks_index_loading *l, uint64_t epoch)
 {
 	const struct varve *v = l->v;
 
-	if (v->tip.highest <= epoch || v->tip.highest != v->tip.highest_at_open || (v->ctx.group && v->ctx.group->split))
+	if (v->tip.highest <= epoch || v->tip.highest != v->tip.highest_at_open || (v->ctx.group && v->ctx.group->has_local_stores))
 		return 0;
 	return vv_catalog_list(&v->ctx.lineage, epoch + 1, &l->unfinished);
 }
@@ -68,7 +68,7 @@ static int load_rank(struct other_ranks_index_loading *l, uint32_t rank, size_t 
 
 	for (size_t t = 0; rc == 0 && t < l->n; t++)
 		rc = vv_needed_entries_add_table(&needs, &l->table[t], rank, NULL);
-	vv_needed_entries_settle(&needs);
+	vv_needed_entries_sort(&needs);
 	if (rc == 0)
 		rc = vv_index_cache_load(&l->v->ctx.lineage, rank, l->v->ctx.digest_kind, room, &needs, out);
 	vv_needed_entries_fini(&needs);
@@ -87,13 +87,13 @@ static int load_all(struct other_ranks_index_loading *l, size_t room, struct vv_
 	each_layer(l, want, l->wanted);
 	for (uint32_t rank = 0; rank < l->ranks; rank++)
 		n += l->wanted[rank];
-	out->history = vv_mem_new(n, sizeof(*out->history));
-	if (!out->history)
+	out->index_cache = vv_mem_new(n, sizeof(*out->index_cache));
+	if (!out->index_cache)
 		return VV_ENOMEM;
 	for (uint32_t rank = 0; rc != VV_ENOMEM && rank < l->ranks; rank++) {
 		if (rank == l->v->ctx.rank || !l->wanted[rank])
 			continue;
-		rc = load_rank(l, rank, room / n, &out->history[out->n]);
+		rc = load_rank(l, rank, room / n, &out->index_cache[out->n]);
 		out->n += rc == 0;
 	}
 	return rc;
@@ -129,18 +129,18 @@ int vv_other_ranks_index_load(struct varve *v, uint64_t epoch, size_t room, stru
 void vv_other_ranks_index_fini(struct vv_other_ranks_index *o)
 {
 	for (size_t i = 0; i < o->n; i++)
-		vv_index_cache_fini(&o->history[i]);
-	vv_mem_free(o->history);
+		vv_index_cache_fini(&o->index_cache[i]);
+	vv_mem_free(o->index_cache);
 	*o = (struct vv_other_ranks_index){ 0 };
 }
 
 bool vv_other_ranks_index_find(const struct varve *v, struct vv_other_ranks_index *o, const struct vv_digest *d, uint64_t *layer, uint64_t *pos)
 {
 	for (size_t i = 0; i < o->n; i++) {
-		struct vv_index_cache *h = &o->history[i];
+		struct vv_index_cache *h = &o->index_cache[i];
 		uint32_t e = vv_index_find(&h->index, d);
 
-		if (e == VV_INDEX_NONE || !vv_trust_entry(&v->ctx.lineage, h, e))
+		if (e == VV_INDEX_NONE || !vv_trust_check_entry(&v->ctx.lineage, h, e))
 			continue;
 		*layer = vv_index_layer(&h->index, e);
 		*pos = vv_index_pos(&h->index, e);

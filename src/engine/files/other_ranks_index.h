@@ -6,7 +6,7 @@
 #include "engine/context.h"
 
 struct vv_other_ranks_index {
-	struct vv_index_cache *history; /* of each */
+	struct vv_index_cache *index_cache; /* of each */
 	size_t n;
 };
 

@@ -168,7 +168,7 @@ static const char *last_part(const char *name)
 	return slash ? slash + 1 : name;
 }
 
-int vv_output_dir_look(const struct vv_output_dir *t, const char *name, bool *there)
+int vv_output_dir_check_file(const struct vv_output_dir *t, const char *name, bool *there)
 {
 	struct stat st;
 	int fd, rc, found;
@@ -313,7 +313,7 @@ static int cannot_write(const struct vv_output_dir_file *f)
 }
 
 /* To set a length that it has already would cost as much as to change it. */
-int vv_output_dir_round_off(struct vv_output_dir_file *f, uint64_t len, uint32_t mode, struct timespec mtime)
+int vv_output_dir_set_attributes(struct vv_output_dir_file *f, uint64_t len, uint32_t mode, struct timespec mtime)
 {
 	const struct timespec times[2] = { { .tv_nsec = UTIME_NOW }, mtime };
 	struct stat st;
@@ -349,7 +349,7 @@ static int walk_into(const struct vv_output_dir *t, const char *folder, int *out
 	return walk(t, name, false, out);
 }
 
-int vv_output_dir_look_folder(const struct vv_output_dir *t, const char *name)
+int vv_output_dir_check_folder(const struct vv_output_dir *t, const char *name)
 {
 	int fd, rc = t->fd < 0 ? VV_ENOENT : walk_into(t, name, &fd);
 
@@ -368,7 +368,7 @@ int vv_output_dir_make(struct vv_output_dir *t, const char *name, bool *made)
 	if (!*made && errno != EEXIST)
 		rc = vv_err_sys(errno, "cannot make folder '%s' below '%s'", name, t->path);
 	close(fd);
-	return rc ? rc : vv_output_dir_look_folder(t, name);
+	return rc ? rc : vv_output_dir_check_folder(t, name);
 }
 
 int vv_output_dir_finish(const struct vv_output_dir *t, const char *name, const struct vv_file_attributes *a, struct vv_xattr_left *left, uint32_t mode, struct timespec mtime)

@@ -30,18 +30,18 @@ void vv_output_dir_close(struct vv_output_dir *t);
 
 /* May the file be laid down? VV_EINVAL where a folder stands in its place, or where no folder can be made on the way. *there: so it is,
  * already. Changes nothing. */
-int vv_output_dir_look(const struct vv_output_dir *t, const char *name, bool *there);
+int vv_output_dir_check_file(const struct vv_output_dir *t, const char *name, bool *there);
 
 /* Makes the folders on the way, and the file under another name. */
 int vv_output_dir_create(struct vv_output_dir *t, const char *name, struct vv_output_dir_file *out);
 /* All of it is written: length, mode and time. The disk begins with it, so that it takes less to make several durable one after the other. */
-int vv_output_dir_round_off(struct vv_output_dir_file *f, uint64_t len, uint32_t mode, struct timespec mtime);
+int vv_output_dir_set_attributes(struct vv_output_dir_file *f, uint64_t len, uint32_t mode, struct timespec mtime);
 /* It is durable, and gets its name. Without `replace` a file that is there now is an error. Both end it. */
 int vv_output_dir_commit(struct vv_output_dir_file *f, bool replace);
 void vv_output_dir_abort(struct vv_output_dir_file *f);
 
 /* May it be a folder? VV_EINVAL where something else stands in its place. Changes nothing. */
-int vv_output_dir_look_folder(const struct vv_output_dir *t, const char *name);
+int vv_output_dir_check_folder(const struct vv_output_dir *t, const char *name);
 /* The folder, and those on the way; *made: it was not there. Until it is finished it is ours alone. */
 int vv_output_dir_make(struct vv_output_dir *t, const char *name, bool *made);
 /* Nothing more is put into it: attributes, mode and time, durable. */

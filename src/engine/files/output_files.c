@@ -39,8 +39,8 @@ static bool end_writing(struct vv_output *o)
 	bool was_open;
 
 	pthread_rwlock_wrlock(&o->lock);
-	was_open = o->open;
-	o->open = false;
+	was_open = o->in_progress;
+	o->in_progress = false;
 	pthread_rwlock_unlock(&o->lock);
 	return was_open;
 }
@@ -59,7 +59,7 @@ static bool is_open(struct vv_output *o)
 	bool open;
 
 	pthread_rwlock_rdlock(&o->lock);
-	open = o->open;
+	open = o->in_progress;
 	pthread_rwlock_unlock(&o->lock);
 	return open;
 }
@@ -104,7 +104,7 @@ static int put(struct vv_output_files *k, struct vv_output *o, uint64_t at, cons
 	if (!k->opt->test)
 		rc = write_out(k, o, at, v, n, len);
 	if (rc == 0)
-		vv_progress_tell(&k->opt->progress, atomic_fetch_add(&k->done, len) + len, k->bytes);
+		vv_progress_report(&k->opt->progress, atomic_fetch_add(&k->done, len) + len, k->bytes);
 	return rc;
 }
 
@@ -128,7 +128,7 @@ static void there(void *arg, size_t i, uint64_t at, const struct iovec *v, int n
 		unsigned before = atomic_load(&k->given_up);
 
 		pthread_rwlock_rdlock(&o->lock);
-		rc = o->open ? put(k, o, at, v, n) : 0;
+		rc = o->in_progress ? put(k, o, at, v, n) : 0;
 		pthread_rwlock_unlock(&o->lock);
 		if (rc == VV_ENOSPC)
 			make_space(k, before);
@@ -137,7 +137,7 @@ static void there(void *arg, size_t i, uint64_t at, const struct iovec *v, int n
 		give_up(k, o, rc);
 }
 
-static void lost(void *arg, size_t i, int rc)
+static void on_error(void *arg, size_t i, int rc)
 {
 	struct vv_output_files *k = arg;
 
@@ -148,7 +148,7 @@ static void commit(struct vv_output_files *k, struct vv_output *o)
 {
 	int rc = vv_output_dir_commit(&o->to, k->opt->force);
 
-	o->whole = rc == 0;
+	o->is_done = rc == 0;
 	if (rc)
 		vv_output_files_miss(k, o->from.file->name, rc);
 }
@@ -192,7 +192,7 @@ static void keep_attrs(struct vv_output_files *k, struct vv_output *o)
 	pthread_mutex_unlock(&k->lock);
 }
 
-static void whole(void *arg, size_t i)
+static void on_complete(void *arg, size_t i)
 {
 	struct vv_output_files *k = arg;
 	struct vv_output *o = &k->v[i];
@@ -203,11 +203,11 @@ static void whole(void *arg, size_t i)
 	if (!end_writing(o))
 		return;
 	if (k->opt->test) {
-		o->whole = true;
+		o->is_done = true;
 		return;
 	}
 	keep_attrs(k, o);
-	rc = vv_output_dir_round_off(&o->to, o->from.region->shape.len, f->mode, mtime);
+	rc = vv_output_dir_set_attributes(&o->to, o->from.region->shape.len, f->mode, mtime);
 	if (rc) {
 		vv_output_dir_abort(&o->to);
 		vv_output_files_miss(k, f->name, rc);
@@ -231,8 +231,8 @@ bool vv_output_files_begin(struct vv_output_files *k, struct vv_unpack_file file
 	else
 		rc = k->opt->test ? 0 : vv_output_dir_create(k->target, file.file->name, &o->to);
 	o->from = file;
-	o->open = rc == 0;
-	o->whole = false;
+	o->in_progress = rc == 0;
+	o->is_done = false;
 	k->n += rc == 0;
 	k->n_runs += rc == 0 ? file.region->runs.n : 0;
 	if (rc)
@@ -242,7 +242,7 @@ bool vv_output_files_begin(struct vv_output_files *k, struct vv_unpack_file file
 
 int vv_output_files_run(struct vv_output_files *k)
 {
-	const struct vv_read_many to = { k, wants, there, lost, whole, &k->blocks };
+	const struct vv_read_many to = { k, wants, there, on_error, on_complete, &k->blocks };
 	const struct vv_runs **runs = vv_mem_new(k->n, sizeof(*runs));
 	int rc = runs ? 0 : VV_ENOMEM;
 
@@ -256,8 +256,8 @@ int vv_output_files_run(struct vv_output_files *k)
 
 		if (is_open(o))
 			give_up(k, o, rc ? rc : vv_err_set(VV_EIO, "not all of '%s' was read: this is a fault of varve, please report it", o->from.file->name));
-		k->report.files += o->whole;
-		k->report.bytes += o->whole ? o->from.region->shape.len : 0;
+		k->report.files += o->is_done;
+		k->report.bytes += o->is_done ? o->from.region->shape.len : 0;
 	}
 	k->n = k->n_runs = 0;
 	vv_mem_free(runs);

@@ -13,8 +13,8 @@ struct vv_output {
 	struct vv_unpack_file from;
 	struct vv_output_dir_file to;
 	pthread_rwlock_t lock; /* held to read while it is written to; to write, while it is ended */
-	bool open;  /* under way */
-	bool whole; /* laid down */
+	bool in_progress;  /* under way */
+	bool is_done; /* laid down */
 };
 
 struct vv_output_files {

@@ -30,7 +30,7 @@ enum {
 	MEMORY_INDEX = 320 << 20, /* for what is remembered of earlier epochs: as if there were so much memory, at most */
 	LITTLE = 32 << 20,               /* where there is one core: to hand so much to another thread costs more than to wait for the sink */
 	FEW = 4 << 20,                   /* bytes do not fill large pages */
-	LEAST_TOLD = 64 << 10,           /* bytes that were coded and tell how well a recipe does */
+	LEAST_REPORTED = 64 << 10,           /* bytes that were coded and tell how well a recipe does */
 };
 
 struct pack {
@@ -38,16 +38,16 @@ struct pack {
 	const struct vv_pack_options *opt;
 	const struct vv_pack_file *file; /* of this rank */
 	size_t n_files;
-	struct vv_similarity_key *kin;
-	struct vv_file_set cargo;
+	struct vv_similarity_key *similarity_key;
+	struct vv_file_set file_set;
 	struct vv_manifest before;
 	struct vv_other_ranks_index others;
 	struct vv_rank_dedup_rounds *shares;
-	struct vv_rank_handover *guests;
+	struct vv_rank_handover *handover;
 	struct vv_pack_pipeline *feed;
 	struct vv_manifest manifest;
 	bool coding;
-	bool more; /* of the inflow */
+	bool more; /* of the stream input */
 };
 
 /* ---- what there was before --------------------------------------------------------------------------------------------------- */
@@ -108,15 +108,15 @@ static size_t chunk_for(const struct varve *v, uint64_t bytes)
 }
 
 /* All strands of an order. kind: of all spans; or UINT32_MAX: that of each. */
-static int feed_strands(struct vv_pack_pipeline *feed, const struct vv_file_span *span, struct vv_pack_order_order *b, uint32_t kind)
+static int feed_strands(struct vv_pack_pipeline *feed, const struct vv_file_span *span, struct vv_pack_order_iterator *b, uint32_t kind)
 {
-	struct vv_strand s;
+	struct vv_pack_order_piece s;
 	int rc = 0;
 
 	while (rc == 0 && vv_pack_order_next(b, &s)) {
 		const struct vv_file_span *x = &span[s.span];
 
-		rc = vv_pack_pipeline_add(feed, kind == UINT32_MAX ? x->kin : kind, x->file, x->at + s.from, s.len);
+		rc = vv_pack_pipeline_add(feed, kind == UINT32_MAX ? x->kind_id : kind, x->file, x->at + s.from, s.len);
 	}
 	return rc;
 }
@@ -125,17 +125,17 @@ static int feed_strands(struct vv_pack_pipeline *feed, const struct vv_file_span
 static int feed_in_turn(struct pack *k, struct vv_pack_pipeline *feed, const uint32_t *list, size_t n, uint64_t stretch)
 {
 	struct vv_file_span *span = vv_mem_new(n, sizeof(*span));
-	struct vv_pack_order_order *b = NULL;
+	struct vv_pack_order_iterator *b = NULL;
 	int rc = span ? 0 : VV_ENOMEM;
 
 	for (size_t i = 0; rc == 0 && i < n; i++) {
-		span[i] = k->cargo.span[list[i]];
-		span[i].kin = 1;
+		span[i] = k->file_set.span[list[i]];
+		span[i].kind_id = 1;
 	}
 	if (rc == 0)
 		rc = vv_pack_order_new(VV_PACK_ORDER_AWARE_BLOCK, span, n, 0, stretch, &b);
 	if (rc == 0)
-		rc = feed_strands(feed, span, b, k->cargo.span[list[0]].kin);
+		rc = feed_strands(feed, span, b, k->file_set.span[list[0]].kind_id);
 	vv_pack_order_free(b);
 	vv_mem_free(span);
 	return rc;
@@ -143,7 +143,7 @@ static int feed_in_turn(struct pack *k, struct vv_pack_pipeline *feed, const uin
 
 static uint64_t stretch_of(const struct vv_file_set_kind *k, size_t chunk)
 {
-	size_t stretch = k->segment ? VV_RECIPES_BRAID_MEMORY : VV_RECIPES_BRAID;
+	size_t stretch = k->segment ? VV_RECIPES_INTERLEAVE_MEMORY : VV_RECIPES_INTERLEAVE;
 
 	return chunk > stretch ? chunk : stretch;
 }
@@ -151,19 +151,19 @@ static uint64_t stretch_of(const struct vv_file_set_kind *k, size_t chunk)
 static int feed_by_kind(struct pack *k, struct vv_pack_pipeline *feed, size_t chunk)
 {
 	uint32_t *order = NULL;
-	int rc = vv_file_set_by_kind(&k->cargo, &order);
+	int rc = vv_file_set_by_kind(&k->file_set, &order);
 
-	for (size_t i = 0, n; rc == 0 && i < k->cargo.n_spans; i += n) {
-		uint32_t kind = k->cargo.span[order[i]].kin;
+	for (size_t i = 0, n; rc == 0 && i < k->file_set.n_spans; i += n) {
+		uint32_t kind = k->file_set.span[order[i]].kind_id;
 
-		for (n = 1; i + n < k->cargo.n_spans && k->cargo.span[order[i + n]].kin == kind;)
+		for (n = 1; i + n < k->file_set.n_spans && k->file_set.span[order[i + n]].kind_id == kind;)
 			n++;
-		if (k->cargo.kind[kind].braided) {
-			rc = feed_in_turn(k, feed, order + i, n, stretch_of(&k->cargo.kind[kind], chunk));
+		if (k->file_set.kind[kind].interleaved) {
+			rc = feed_in_turn(k, feed, order + i, n, stretch_of(&k->file_set.kind[kind], chunk));
 			continue;
 		}
 		for (size_t a = i; rc == 0 && a < i + n; a++) {
-			const struct vv_file_span *s = &k->cargo.span[order[a]];
+			const struct vv_file_span *s = &k->file_set.span[order[a]];
 
 			rc = vv_pack_pipeline_add(feed, kind, s->file, s->at, s->len);
 		}
@@ -173,16 +173,16 @@ static int feed_by_kind(struct pack *k, struct vv_pack_pipeline *feed, size_t ch
 }
 
 /* As much at a time as is in memory. */
-static int feed_inflow(struct pack *k, struct vv_pack_pipeline *feed, size_t chunk)
+static int feed_stream_input(struct pack *k, struct vv_pack_pipeline *feed, size_t chunk)
 {
 	int rc = feed_by_kind(k, feed, chunk);
 
 	while (rc == 0 && k->more) {
 		rc = vv_pack_pipeline_drain(feed);
 		if (rc == 0)
-			rc = vv_stream_input_take(k->opt->inflow, &k->cargo, &k->more);
+			rc = vv_stream_input_take(k->opt->stream_input, &k->file_set, &k->more);
 		if (rc == 0)
-			rc = vv_recipes_decide(k->v, &k->cargo, &k->before, k->opt, chunk, k->coding);
+			rc = vv_recipes_decide(k->v, &k->file_set, &k->before, k->opt, chunk, k->coding);
 		if (rc == 0)
 			rc = feed_by_kind(k, feed, chunk);
 	}
@@ -197,12 +197,12 @@ static int feed_braided(struct pack *k, struct vv_pack_pipeline *feed)
 		[VV_PACK_AWARE] = VV_PACK_ORDER_AWARE,
 		[VV_PACK_AWARE_BLOCK] = VV_PACK_ORDER_AWARE_BLOCK,
 	};
-	struct vv_pack_order_order *b = NULL;
-	int rc = vv_pack_order_new(scheme[k->opt->scheme], k->cargo.span, k->cargo.n_spans, k->opt->group,
+	struct vv_pack_order_iterator *b = NULL;
+	int rc = vv_pack_order_new(scheme[k->opt->scheme], k->file_set.span, k->file_set.n_spans, k->opt->group,
 			      k->opt->block ? k->opt->block : BLOCK_PAPER, &b);
 
 	if (rc == 0)
-		rc = feed_strands(feed, k->cargo.span, b, UINT32_MAX);
+		rc = feed_strands(feed, k->file_set.span, b, UINT32_MAX);
 	vv_pack_order_free(b);
 	return rc;
 }
@@ -210,19 +210,19 @@ static int feed_braided(struct pack *k, struct vv_pack_pipeline *feed)
 /* ---- the manifest ---------------------------------------------------------------------------------------------------------------- */
 
 /* What a recipe is held to later is what it did the first time: a sample does not tell what dedup leaves of the bytes. */
-static uint32_t promise_of(const struct vv_file_set_kind *from, const struct vv_manifest_kind *did)
+static uint32_t expected_ratio(const struct vv_file_set_kind *from, const struct vv_manifest_kind *did)
 {
 	uint64_t ratio = did->stored ? did->fresh * 1000 / did->stored : 0;
 
-	if (from->age || did->fresh < LEAST_TOLD || !from->promised)
-		return from->promised;
+	if (from->age || did->fresh < LEAST_REPORTED || !from->expected_ratio)
+		return from->expected_ratio;
 	return ratio < UINT32_MAX ? (uint32_t)ratio : UINT32_MAX;
 }
 
-static int tell_kinds(struct pack *k, const struct vv_blocks *blocks)
+static int manifest_kinds(struct pack *k, const struct vv_blocks *blocks)
 {
-	for (size_t i = 0; i < k->cargo.n_kinds; i++) {
-		const struct vv_file_set_kind *from = &k->cargo.kind[i];
+	for (size_t i = 0; i < k->file_set.n_kinds; i++) {
+		const struct vv_file_set_kind *from = &k->file_set.kind[i];
 		struct vv_manifest_kind *to;
 
 		if (from->raw == 0 && from->placed.n_ranges == 0)
@@ -247,17 +247,17 @@ static int tell_kinds(struct pack *k, const struct vv_blocks *blocks)
 		to->dup_space = from->placed.dup_space;
 		to->recipe = from->recipe;
 		to->merged = from->merged;
-		to->promised = promise_of(from, to);
+		to->expected_ratio = expected_ratio(from, to);
 		to->basis = from->basis;
 		to->age = from->age;
 	}
 	return 0;
 }
 
-static int tell_files(struct pack *k)
+static int manifest_files(struct pack *k)
 {
-	for (size_t i = 0; i < k->cargo.n_files; i++) {
-		const struct vv_file_set_file *from = &k->cargo.file[i];
+	for (size_t i = 0; i < k->file_set.n_files; i++) {
+		const struct vv_file_set_file *from = &k->file_set.file[i];
 		struct vv_manifest_file *to = vv_manifest_add_file(&k->manifest, from->name);
 
 		if (!to)
@@ -276,7 +276,7 @@ static int tell_files(struct pack *k)
 	return 0;
 }
 
-static int tell_entries(struct pack *k)
+static int manifest_entries(struct pack *k)
 {
 	int rc = 0;
 
@@ -285,7 +285,7 @@ static int tell_entries(struct pack *k)
 	return rc;
 }
 
-static int tell(struct pack *k, const struct vv_blocks *blocks, struct vv_buf *out)
+static int make_manifest(struct pack *k, const struct vv_blocks *blocks, struct vv_buf *out)
 {
 	static const char *const scheme[] = { "auto", "agnostic", "agnostic-block", "aware", "aware-block" };
 	static const char *const effort[] = { "fast", "default", "max" };
@@ -293,11 +293,11 @@ static int tell(struct pack *k, const struct vv_blocks *blocks, struct vv_buf *o
 
 	k->manifest.scheme = vv_mem_strdup(scheme[k->opt->scheme]);
 	k->manifest.effort = vv_mem_strdup(effort[k->opt->effort]);
-	rc = k->manifest.scheme && k->manifest.effort ? tell_files(k) : VV_ENOMEM;
+	rc = k->manifest.scheme && k->manifest.effort ? manifest_files(k) : VV_ENOMEM;
 	if (rc == 0)
-		rc = tell_kinds(k, blocks);
+		rc = manifest_kinds(k, blocks);
 	if (rc == 0)
-		rc = tell_entries(k);
+		rc = manifest_entries(k);
 	if (rc)
 		return rc;
 	vv_manifest_put(&k->manifest, out);
@@ -310,12 +310,12 @@ static int tell(struct pack *k, const struct vv_blocks *blocks, struct vv_buf *o
 
 static bool is_little(const struct pack *k)
 {
-	return !k->opt->inflow && k->cargo.bytes <= LITTLE && vv_pool_width(k->v->ctx.pool) == 1;
+	return !k->opt->stream_input && k->file_set.bytes <= LITTLE && vv_pool_width(k->v->ctx.pool) == 1;
 }
 
 static bool is_few(const struct pack *k)
 {
-	return !k->opt->inflow && k->cargo.bytes <= FEW;
+	return !k->opt->stream_input && k->file_set.bytes <= FEW;
 }
 
 static int place_all(struct pack *k, struct vv_layer_writer *p, size_t chunk, size_t block)
@@ -324,17 +324,17 @@ static int place_all(struct pack *k, struct vv_layer_writer *p, size_t chunk, si
 		.chunk = chunk,
 		.dedup = k->opt->scheme == VV_PACK_AUTO && k->v->ctx.dedup,
 		.others = &k->others,
-		.shares = k->shares,
+		.rounds = k->shares,
 		.memory = MEMORY_SLABS,
 		.block = block,
-		.here = is_little(k),
-		.narrow = is_few(k),
+		.single_buffer = is_little(k),
+		.small_pages = is_few(k),
 		.progress = k->opt->progress,
 	};
-	int rc = vv_pack_pipeline_open(p, &k->cargo, &opt, &k->feed);
+	int rc = vv_pack_pipeline_open(p, &k->file_set, &opt, &k->feed);
 
 	if (rc == 0)
-		rc = k->opt->inflow ? feed_inflow(k, k->feed, chunk)
+		rc = k->opt->stream_input ? feed_stream_input(k, k->feed, chunk)
 				    : k->opt->scheme == VV_PACK_AUTO ? feed_by_kind(k, k->feed, chunk) : feed_braided(k, k->feed);
 	return rc ? rc : vv_pack_pipeline_drain(k->feed);
 }
@@ -346,20 +346,20 @@ static int round_off(struct pack *k, struct vv_layer_writer *p, size_t chunk)
 	const struct vv_blocks *blocks = NULL;
 	struct vv_buf manifest = { 0 };
 	struct vv_runs runs = { 0 };
-	int rc = vv_file_set_check(&k->cargo);
+	int rc = vv_file_set_check(&k->file_set);
 
 	if (rc == 0)
 		rc = vv_block_writer_drain(p->block_writer, &blocks);
 	if (rc == 0)
-		rc = vv_file_set_check_stop(&k->cargo);
+		rc = vv_file_set_check_stop(&k->file_set);
 	if (rc == 0)
-		rc = tell(k, blocks, &manifest);
+		rc = make_manifest(k, blocks, &manifest);
 	if (rc == 0)
-		rc = vv_block_writer_turn(p->block_writer, k->coding ? vv_codec_numbered(VV_CODEC_TYPED) : NULL, &words, chunk > 1 << 20 ? chunk : 1 << 20);
+		rc = vv_block_writer_set_codec(p->block_writer, k->coding ? vv_codec_numbered(VV_CODEC_TYPED) : NULL, &words, chunk > 1 << 20 ? chunk : 1 << 20);
 	if (rc == 0)
 		rc = vv_pack_pipeline_bytes(k->feed, manifest.p, manifest.n, &runs);
 	if (rc == 0)
-		rc = vv_pack_regions_write(&k->cargo, &runs, manifest.n, chunk, p);
+		rc = vv_pack_regions_write(&k->file_set, &runs, manifest.n, chunk, p);
 	vv_run_fini(&runs);
 	vv_buf_fini(&manifest);
 	return rc;
@@ -368,11 +368,11 @@ static int round_off(struct pack *k, struct vv_layer_writer *p, size_t chunk)
 /* Memory of processes, which is alike on other ranks. Not where it does not come at once, for there is too little room for it then; nor where nothing is coded. */
 static int invite(struct pack *k, struct vv_layer_writer *p, size_t chunk, int rc)
 {
-	const struct vv_rank_handover_options opt = { .pack = k->opt, .others = &k->others, .chunk = chunk, .alone = k->more || !k->coding };
+	const struct vv_rank_handover_options opt = { .pack = k->opt, .others = &k->others, .chunk = chunk, .excluded = k->more || !k->coding };
 
-	if (!k->opt->inflow || !k->shares || vv_conf_text(&k->v->ctx.conf, "alike")[0] == 'n')
+	if (!k->opt->stream_input || !k->shares || vv_conf_text(&k->v->ctx.conf, "alike")[0] == 'n')
 		return rc;
-	return vv_rank_handover_open(p, &k->cargo, &opt, rc, &k->guests);
+	return vv_rank_handover_open(p, &k->file_set, &opt, rc, &k->handover);
 }
 
 /* In place of the tiles of memory: engine/memory/store_tiles.c. */
@@ -380,24 +380,24 @@ static int load(struct vv_layer_writer *p)
 {
 	struct pack *k = p->source.arg;
 	struct vv_block_writer_options opt = *k->v->coding;
-	size_t chunk = k->opt->inflow ? chunk_for(k->v, 0) : chunk_for(k->v, k->cargo.bytes);
-	int rc = k->opt->scheme == VV_PACK_AUTO ? vv_rank_dedup_rounds_open(p, k->opt->inflow != NULL, &k->shares) : 0;
+	size_t chunk = k->opt->stream_input ? chunk_for(k->v, 0) : chunk_for(k->v, k->file_set.bytes);
+	int rc = k->opt->scheme == VV_PACK_AUTO ? vv_rank_dedup_rounds_open(p, k->opt->stream_input != NULL, &k->shares) : 0;
 
 	if (rc)
 		return rc;
-	if (k->opt->inflow)
-		rc = vv_stream_input_take(k->opt->inflow, &k->cargo, &k->more);
+	if (k->opt->stream_input)
+		rc = vv_stream_input_take(k->opt->stream_input, &k->file_set, &k->more);
 	if (rc == 0)
-		rc = vv_recipes_decide(k->v, &k->cargo, &k->before, k->opt, chunk, k->coding);
+		rc = vv_recipes_decide(k->v, &k->file_set, &k->before, k->opt, chunk, k->coding);
 	rc = invite(k, p, chunk, rc);
 	opt.copy = true;
 	opt.automatic = false;
-	opt.prompt = false;
+	opt.low_latency = false;
 	opt.codec = k->coding ? vv_codec_named("zstd", 4) : NULL;
-	opt.here = is_little(k);
-	opt.narrow = is_few(k);
+	opt.on_caller = is_little(k);
+	opt.small_pages = is_few(k);
 	opt.memory = MEMORY_CODING;
-	opt.block = vv_recipes_largest_block(&k->cargo);
+	opt.block = vv_recipes_largest_block(&k->file_set);
 	if (rc == 0)
 		rc = vv_layer_writer_begin(p);
 	if (rc == 0)
@@ -406,20 +406,20 @@ static int load(struct vv_layer_writer *p)
 		rc = place_all(k, p, chunk, opt.block);
 	rc = vv_rank_dedup_rounds_finish(k->shares, rc);
 	if (rc == 0)
-		rc = vv_rank_handover_leave(k->guests, vv_pack_pipeline_settle(k->feed));
+		rc = vv_rank_handover_return(k->handover, vv_pack_pipeline_resolve(k->feed));
 	if (rc == 0)
 		rc = round_off(k, p, chunk);
 	vv_pack_pipeline_close(k->feed);
-	vv_rank_handover_close(k->guests);
+	vv_rank_handover_close(k->handover);
 	vv_rank_dedup_rounds_close(k->shares);
 	return rc;
 }
 
-static int open_cargo(struct pack *k)
+static int open_file_set(struct pack *k)
 {
 	bool agnostic = k->opt->scheme == VV_PACK_AGNOSTIC || k->opt->scheme == VV_PACK_AGNOSTIC_BLOCK;
 	struct vv_file_set_options opt = {
-		.kin = agnostic ? NULL : k->kin,
+		.similarity_key = agnostic ? NULL : k->similarity_key,
 		.small = k->opt->small ? k->opt->small : SMALL,
 		.by_shape = k->opt->scheme == VV_PACK_AUTO,
 		.segments = k->opt->segments,
@@ -427,9 +427,9 @@ static int open_cargo(struct pack *k)
 		.shared = k->v->ctx.group != NULL,
 	};
 
-	if (k->opt->inflow)
-		return vv_file_set_await(k->opt->segments, &k->cargo);
-	return vv_file_set_open(k->file, k->n_files, &opt, k->v->ctx.pool, &k->cargo);
+	if (k->opt->stream_input)
+		return vv_file_set_await(k->opt->segments, &k->file_set);
+	return vv_file_set_open(k->file, k->n_files, &opt, k->v->ctx.pool, &k->file_set);
 }
 
 /* Everything that can fail before there is an epoch. */
@@ -442,10 +442,10 @@ static int prepare(struct pack *k)
 	if (rc == 0)
 		rc = vv_threads_start(&v->ctx);
 	if (rc == 0)
-		rc = vv_similarity_key_new(k->opt->key, &k->kin);
+		rc = vv_similarity_key_new(k->opt->key, &k->similarity_key);
 	if (rc == 0)
-		rc = open_cargo(k);
-	bytes = k->opt->inflow ? k->opt->inflow->expected : k->cargo.bytes;
+		rc = open_file_set(k);
+	bytes = k->opt->stream_input ? k->opt->stream_input->expected : k->file_set.bytes;
 	v->packed_bytes = bytes < MEMORY_INDEX ? bytes : MEMORY_INDEX;
 	rc = vv_load_parent_run(v, rc);
 	if (rc == 0)
@@ -457,7 +457,7 @@ static int prepare(struct pack *k)
 	return rc;
 }
 
-static int lay_down(struct pack *k)
+static int write_epoch(struct pack *k)
 {
 	struct vv_layer_writer *p = NULL;
 	int rc = prepare(k);
@@ -541,7 +541,7 @@ static int check_names(const struct vv_pack_file *file, size_t n)
 static int report(struct pack *k, struct vv_pack_report *out)
 {
 	const struct varve_stats *st = &k->v->stats;
-	uint64_t sum[5] = { k->cargo.n_files, k->cargo.bytes, st->bytes_new, st->bytes_stored, st->bytes_layer };
+	uint64_t sum[5] = { k->file_set.n_files, k->file_set.bytes, st->bytes_new, st->bytes_stored, st->bytes_layer };
 	int rc = k->v->ctx.group ? vv_comm_allreduce(k->v->ctx.group->comm, sum, 5, VARVE_SUM) : 0;
 
 	*out = (struct vv_pack_report){ .epoch = k->v->tip.epoch,
@@ -551,7 +551,7 @@ static int report(struct pack *k, struct vv_pack_report *out)
 					.stored = sum[3],
 					.layer = sum[4],
 					.manifest = k->manifest,
-					.left = k->cargo.left };
+					.left = k->file_set.left };
 	k->manifest = (struct vv_manifest){ 0 };
 	return rc;
 }
@@ -564,14 +564,14 @@ int vv_pack_run(struct varve *v, const struct vv_pack_file *file, size_t n, cons
 	if (rc)
 		return rc;
 	vv_tip_sweep(v); /* before any rank looks for what it could refer to */
-	rc = vv_enter_meet(v, VV_GROUP_PACK, detail_of(file, n, opt));
+	rc = vv_enter_check_call(v, VV_GROUP_PACK, detail_of(file, n, opt));
 	if (rc == 0)
 		rc = vv_background_report(v);
-	if (rc == 0 && !opt->inflow)
+	if (rc == 0 && !opt->stream_input)
 		rc = check_names(file, n);
 	if (rc == 0 && v->n_regions)
 		rc = vv_err_set(VV_EINVAL, "pack: the session has regions of memory");
-	if (rc == 0 && v->ctx.group && !opt->inflow)
+	if (rc == 0 && v->ctx.group && !opt->stream_input)
 		rc = share(&k, file, n);
 	k.coding = v->coding->codec != NULL;
 	if (rc == 0) {
@@ -579,15 +579,15 @@ int vv_pack_run(struct varve *v, const struct vv_pack_file *file, size_t n, cons
 
 		vv_run_table_fini(v->view);
 		v->ctx.async = false; /* the files may go when this returns */
-		rc = lay_down(&k);
+		rc = write_epoch(&k);
 		v->ctx.async = async;
 		if (rc)
-			vv_background_told(v);
+			vv_background_mark_reported(v);
 	}
 	if (rc == 0)
 		rc = report(&k, out);
-	vv_file_set_close(&k.cargo);
-	vv_similarity_key_free(k.kin);
+	vv_file_set_close(&k.file_set);
+	vv_similarity_key_free(k.similarity_key);
 	vv_manifest_fini(&k.before);
 	vv_other_ranks_index_fini(&k.others);
 	vv_manifest_fini(&k.manifest);

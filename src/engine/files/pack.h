@@ -30,7 +30,7 @@ struct vv_pack_options {
 	const char *key;    /* rule for keys: core/format/similarity_key.h */
 	const struct vv_manifest_entry *entry; /* symbolic links and folders, which rank 0 packs */
 	size_t n_entries;
-	const struct vv_stream_input *inflow; /* files that come by themselves, besides which there are none; scheme auto */
+	const struct vv_stream_input *stream_input; /* files that come by themselves, besides which there are none; scheme auto */
 	struct vv_progress progress;
 	const atomic_bool *stop; /* becomes true when it is to end, and leave nothing behind; or NULL */
 };

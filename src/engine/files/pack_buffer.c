@@ -17,8 +17,8 @@ static int add_chunk(struct vv_pack_buffer *s, const uint8_t *p, size_t len)
 	if (vv_mem_room(&s->chunks, s->n_chunks, &s->chunks_cap, sizeof(*s->chunks)) < 0)
 		return VV_ENOMEM;
 	c = &s->chunks[s->n_chunks++];
-	*c = (struct vv_pack_buffer_chunk){ .len = (uint32_t)len, .found = s->digest && vv_pack_buffer_is_zero(p, len) ? VV_PACK_BUFFER_ZERO : VV_PACK_BUFFER_NOWHERE };
-	if (s->digest && c->found == VV_PACK_BUFFER_NOWHERE)
+	*c = (struct vv_pack_buffer_chunk){ .len = (uint32_t)len, .found = s->digest && vv_pack_buffer_is_zero(p, len) ? VV_PACK_BUFFER_ZERO : VV_PACK_BUFFER_NEW };
+	if (s->digest && c->found == VV_PACK_BUFFER_NEW)
 		s->digest(p, len, &c->digest);
 	return 0;
 }
@@ -52,7 +52,7 @@ static int cut(struct vv_pack_buffer *s, size_t n, size_t *done)
 
 	while (*done < n && (all || n - *done >= ENOUGH)) {
 		const uint8_t *p = s->bytes + *done;
-		size_t len = vv_file_set_cut(s->cargo, s->kind, s->chunk, p, n - *done);
+		size_t len = vv_file_set_cut(s->file_set, s->kind, s->chunk, p, n - *done);
 
 		if (len == n - *done && !all)
 			return 0;
@@ -74,7 +74,7 @@ static int read_and_cut(struct vv_pack_buffer *s)
 
 		for (size_t at = 0, n; rc == 0 && at < x->len; at += n) {
 			n = x->len - at < PIECE ? x->len - at : PIECE;
-			rc = vv_file_set_read(s->cargo, x->file, x->at + at, s->bytes + got, n);
+			rc = vv_file_set_read(s->file_set, x->file, x->at + at, s->bytes + got, n);
 			got += n;
 			if (rc == 0 && !s->kind->small)
 				rc = cut(s, got, &done);
@@ -100,7 +100,7 @@ int vv_pack_buffer_new(const struct vv_file_set *c, size_t chunk, vv_digest_fn d
 	if (!s)
 		return VV_ENOMEM;
 	s->task.run = run;
-	s->cargo = c;
+	s->file_set = c;
 	s->chunk = chunk;
 	s->digest = digest;
 	s->cap = cap;

@@ -14,11 +14,11 @@ struct vv_pack_buffer_part { /* where its bytes come from */
 };
 
 enum vv_pack_buffer_found {
-	VV_PACK_BUFFER_NOWHERE,
+	VV_PACK_BUFFER_NEW,
 	VV_PACK_BUFFER_ZERO,      /* it need not be anywhere */
 	VV_PACK_BUFFER_STORED,    /* by this rank: entry */
 	VV_PACK_BUFFER_ELSEWHERE, /* by another: layer, pos */
-	VV_PACK_BUFFER_COMING,    /* the same, in this very round: pos is what to await (engine/files/rank_dedup_rounds.h) */
+	VV_PACK_BUFFER_PENDING,    /* the same, in this very round: pos is what to await (engine/files/rank_dedup_rounds.h) */
 };
 
 struct vv_pack_buffer_chunk {
@@ -32,7 +32,7 @@ struct vv_pack_buffer_chunk {
 
 struct vv_pack_buffer {
 	struct vv_task task; /* reads, cuts and hashes, a piece at a time, while it is in the cache */
-	const struct vv_file_set *cargo;
+	const struct vv_file_set *file_set;
 	size_t chunk;        /* of what is not cut by its content */
 	vv_digest_fn digest; /* NULL: chunks have none, and none is ZERO */
 	struct vv_file_set_kind *kind;

@@ -20,7 +20,7 @@ enum {
 
 struct vv_pack_pipeline {
 	struct vv_layer_writer *p;
-	struct vv_file_set *cargo;
+	struct vv_file_set *file_set;
 	struct vv_pack_pipeline_options opt;
 	struct vv_pack_buffer **ring;
 	size_t size, head, count; /* count slabs from head on are under way; the next is being filled */
@@ -39,7 +39,7 @@ struct vv_pack_pipeline {
 
 static size_t slab_len(const struct vv_pack_pipeline *f, const struct vv_file_set_kind *k)
 {
-	return vv_file_set_is_flowing(f->cargo, k) ? SLAB_OPAQUE : SLAB;
+	return vv_file_set_cuts_by_content(f->file_set, k) ? SLAB_OPAQUE : SLAB;
 }
 
 /* Alone, a slab for each thread, those that are filled and placed, and one to spare. With other ranks as many as there is memory for, so that rounds
@@ -48,9 +48,9 @@ static size_t ring_size(const struct vv_pack_pipeline *f)
 {
 	size_t n = 2 * (size_t)vv_pool_width(f->p->v->ctx.pool) + 2, most = f->opt.memory / SLAB_OPAQUE;
 
-	if (f->opt.shares)
+	if (f->opt.rounds)
 		return f->opt.memory / SLAB + RING_MIN;
-	if (f->opt.here)
+	if (f->opt.single_buffer)
 		return 1;
 	n = n < RING_MAX ? n : RING_MAX;
 	return n < most ? n : most > RING_MIN ? most : RING_MIN;
@@ -63,7 +63,7 @@ int vv_pack_pipeline_open(struct vv_layer_writer *p, struct vv_file_set *c, cons
 	if (!f)
 		return VV_ENOMEM;
 	f->p = p;
-	f->cargo = c;
+	f->file_set = c;
 	f->opt = *opt;
 	f->size = ring_size(f);
 	f->ring = vv_mem_new(f->size, sizeof(*f->ring));
@@ -97,10 +97,10 @@ static void look_up(struct vv_pack_pipeline *f, struct vv_pack_buffer *s)
 	for (size_t i = 0; i < s->n_chunks; i++) {
 		struct vv_pack_buffer_chunk *c = &s->chunks[i];
 
-		if (c->found != VV_PACK_BUFFER_NOWHERE)
+		if (c->found != VV_PACK_BUFFER_NEW)
 			continue;
-		c->entry = vv_index_find(&v->history->index, &c->digest);
-		if (c->entry != VV_INDEX_NONE && (!c->claimed || c->entry >= f->p->old_entries) && vv_trust_entry(&v->ctx.lineage, v->history, c->entry))
+		c->entry = vv_index_find(&v->index_cache->index, &c->digest);
+		if (c->entry != VV_INDEX_NONE && (!c->claimed || c->entry >= f->p->old_entries) && vv_trust_check_entry(&v->ctx.lineage, v->index_cache, c->entry))
 			c->found = VV_PACK_BUFFER_STORED;
 		else if (!c->claimed && vv_other_ranks_index_find(v, f->opt.others, &c->digest, &c->layer, &c->pos))
 			c->found = VV_PACK_BUFFER_ELSEWHERE;
@@ -115,22 +115,22 @@ static int claim(struct vv_pack_pipeline *f, struct vv_pack_buffer *s)
 	for (size_t i = 0; rc == 0 && i < s->n_chunks; i++) {
 		struct vv_pack_buffer_chunk *c = &s->chunks[i];
 
-		c->claimed = c->found == VV_PACK_BUFFER_NOWHERE;
+		c->claimed = c->found == VV_PACK_BUFFER_NEW;
 		if (c->claimed)
-			rc = vv_rank_dedup_rounds_claim(f->opt.shares, &c->digest, f->n_asked, &c->claim);
+			rc = vv_rank_dedup_rounds_claim(f->opt.rounds, &c->digest, f->n_asked, &c->claim);
 	}
 	return rc;
 }
 
-static void hear(struct vv_pack_pipeline *f, struct vv_pack_buffer *s)
+static void read_decisions(struct vv_pack_pipeline *f, struct vv_pack_buffer *s)
 {
 	for (size_t i = 0; i < s->n_chunks; i++) {
 		struct vv_pack_buffer_chunk *c = &s->chunks[i];
-		enum vv_judge_stream_kind kind = c->claimed ? vv_rank_dedup_rounds_verdict(f->opt.shares, c->claim, &c->layer, &c->pos) : VV_JUDGE_STREAM_STORE;
+		enum vv_owner_stream_kind kind = c->claimed ? vv_rank_dedup_rounds_decision(f->opt.rounds, c->claim, &c->layer, &c->pos) : VV_OWNER_STREAM_STORE;
 
-		c->shared = kind != VV_JUDGE_STREAM_STORE;
+		c->shared = kind != VV_OWNER_STREAM_STORE;
 		if (c->shared)
-			c->found = kind == VV_JUDGE_STREAM_HERE ? VV_PACK_BUFFER_ELSEWHERE : VV_PACK_BUFFER_COMING;
+			c->found = kind == VV_OWNER_STREAM_STORED ? VV_PACK_BUFFER_ELSEWHERE : VV_PACK_BUFFER_PENDING;
 	}
 }
 
@@ -149,17 +149,17 @@ static int ask(struct vv_pack_pipeline *f)
 		f->n_asked++;
 	}
 	if (rc == 0)
-		rc = vv_rank_dedup_rounds_round(f->opt.shares);
+		rc = vv_rank_dedup_rounds_run(f->opt.rounds);
 	for (size_t i = 0; rc == 0 && i < n; i++)
-		hear(f, f->ring[(f->head + i) % f->size]);
-	return rc ? rc : vv_pack_pipeline_settle(f);
+		read_decisions(f, f->ring[(f->head + i) % f->size]);
+	return rc ? rc : vv_pack_pipeline_resolve(f);
 }
 
 /* ---- placing --------------------------------------------------------------------------------------------------------------- */
 
 /* The bytes of a chunk are somewhere: a run for each stretch that it covers. They come in the order of the payload, so a file's runs are put
  * in order only in the end. */
-struct pen {
+struct placer {
 	const struct vv_pack_buffer *slab;
 	size_t part;
 	size_t used; /* of that part */
@@ -167,7 +167,7 @@ struct pen {
 
 static int write_run(struct vv_pack_pipeline *f, uint32_t file, struct vv_run run)
 {
-	struct vv_runs *r = &f->cargo->file[file].runs;
+	struct vv_runs *r = &f->file_set->file[file].runs;
 	struct vv_run *last = r->n ? &r->v[r->n - 1] : NULL;
 	int rc;
 
@@ -182,7 +182,7 @@ static int write_run(struct vv_pack_pipeline *f, uint32_t file, struct vv_run ru
 }
 
 /* soon: pos is what to await. */
-static int write_runs(struct vv_pack_pipeline *f, struct pen *pen, size_t len, uint64_t layer, uint64_t pos, bool soon)
+static int write_runs(struct vv_pack_pipeline *f, struct placer *pen, size_t len, uint64_t layer, uint64_t pos, bool soon)
 {
 	size_t done = 0;
 	int rc = 0;
@@ -193,7 +193,7 @@ static int write_runs(struct vv_pack_pipeline *f, struct pen *pen, size_t len, u
 		struct vv_run run = { .at = s->at + pen->used, .len = n, .layer = layer, .pos = layer ? done : 0 };
 
 		if (soon) {
-			rc = vv_rank_dedup_rounds_await(f->opt.shares, pos, s->file, run);
+			rc = vv_rank_dedup_rounds_await(f->opt.rounds, pos, s->file, run);
 		} else {
 			run.pos += pos;
 			rc = write_run(f, s->file, run);
@@ -208,13 +208,13 @@ static int write_runs(struct vv_pack_pipeline *f, struct pen *pen, size_t len, u
 	return rc;
 }
 
-int vv_pack_pipeline_settle(struct vv_pack_pipeline *f)
+int vv_pack_pipeline_resolve(struct vv_pack_pipeline *f)
 {
 	struct vv_run run;
 	uint32_t file;
 	int rc = 0;
 
-	while (rc == 0 && f->opt.shares && vv_rank_dedup_rounds_come(f->opt.shares, &file, &run))
+	while (rc == 0 && f->opt.rounds && vv_rank_dedup_rounds_next_resolved(f->opt.rounds, &file, &run))
 		rc = write_run(f, file, run);
 	return rc;
 }
@@ -275,16 +275,16 @@ static int align(struct vv_pack_pipeline *f, const struct vv_pack_buffer_part *s
 
 static struct varve_stats *stats_of(struct vv_pack_pipeline *f, const struct vv_pack_buffer *s)
 {
-	const struct vv_file_set_file *file = &f->cargo->file[s->file];
+	const struct vv_file_set_file *file = &f->file_set->file[s->file];
 
-	return file->guest ? file->guest : &f->p->st;
+	return file->other_rank_stats ? file->other_rank_stats : &f->p->st;
 }
 
 /* Its bytes go into the payload; the index learns of them unless it has such content already. */
 static int append(struct vv_pack_pipeline *f, const struct vv_pack_buffer_chunk *c, const uint8_t *bytes, bool known)
 {
 	struct vv_layer_writer *p = f->p;
-	struct vv_index *x = &p->v->history->index;
+	struct vv_index *x = &p->v->index_cache->index;
 	uint32_t e;
 	int rc = 0;
 
@@ -292,7 +292,7 @@ static int append(struct vv_pack_pipeline *f, const struct vv_pack_buffer_chunk 
 		rc = vv_index_find(x, &c->digest) != VV_INDEX_NONE ? vv_index_supersede(x, &c->digest, p->layer, p->pos, &e)
 								   : vv_index_add(x, &c->digest, p->layer, p->pos, &e);
 		if (rc == 0)
-			rc = vv_layer_writer_note(p, &c->digest, c->len, VV_INDEX_NONE);
+			rc = vv_layer_writer_add_digest(p, &c->digest, c->len, VV_INDEX_NONE);
 	}
 	return rc ? rc : add(f, bytes, c->len);
 }
@@ -320,9 +320,9 @@ static bool is_dense(const struct vv_pack_buffer *s)
 }
 
 /* It is stored already, or zero. */
-static int refer(struct vv_pack_pipeline *f, const struct vv_pack_buffer *s, struct pen *pen, const struct vv_pack_buffer_chunk *c)
+static int refer(struct vv_pack_pipeline *f, const struct vv_pack_buffer *s, struct placer *pen, const struct vv_pack_buffer_chunk *c)
 {
-	const struct vv_index *x = &f->p->v->history->index;
+	const struct vv_index *x = &f->p->v->index_cache->index;
 	struct varve_stats *st = stats_of(f, s);
 	bool old = c->found == VV_PACK_BUFFER_STORED ? c->entry < f->p->old_entries : !c->shared;
 
@@ -335,30 +335,30 @@ static int refer(struct vv_pack_pipeline *f, const struct vv_pack_buffer *s, str
 	*(old ? &s->kind->placed.dup_time : &s->kind->placed.dup_space) += c->len;
 	if (c->found == VV_PACK_BUFFER_STORED)
 		return write_runs(f, pen, c->len, vv_index_layer(x, c->entry), vv_index_pos(x, c->entry), false);
-	return write_runs(f, pen, c->len, c->layer, c->pos, c->found == VV_PACK_BUFFER_COMING);
+	return write_runs(f, pen, c->len, c->layer, c->pos, c->found == VV_PACK_BUFFER_PENDING);
 }
 
-static int place_chunk(struct vv_pack_pipeline *f, const struct vv_pack_buffer *s, struct pen *pen, struct vv_pack_buffer_chunk *c, const uint8_t *bytes, bool dense)
+static int place_chunk(struct vv_pack_pipeline *f, const struct vv_pack_buffer *s, struct placer *pen, struct vv_pack_buffer_chunk *c, const uint8_t *bytes, bool dense)
 {
 	struct vv_layer_writer *p = f->p;
 	bool mine = c->claimed && !c->shared;
 	uint64_t pos;
 	int rc;
 
-	if (c->found == VV_PACK_BUFFER_NOWHERE && f->opt.dedup) { /* it may be the twin of one just before */
-		c->entry = vv_index_find(&p->v->history->index, &c->digest);
+	if (c->found == VV_PACK_BUFFER_NEW && f->opt.dedup) { /* it may be the twin of one just before */
+		c->entry = vv_index_find(&p->v->index_cache->index, &c->digest);
 		if (c->entry != VV_INDEX_NONE && c->entry >= p->old_entries)
 			c->found = VV_PACK_BUFFER_STORED;
 	}
 	if (c->found && !dense) {
 		if (mine)
-			vv_rank_dedup_rounds_placed(f->opt.shares, c->claim, vv_index_pos(&p->v->history->index, c->entry));
+			vv_rank_dedup_rounds_placed(f->opt.rounds, c->claim, vv_index_pos(&p->v->index_cache->index, c->entry));
 		return refer(f, s, pen, c);
 	}
-	rc = vv_file_set_is_flowing(f->cargo, s->kind) && f->opt.dedup ? align(f, &s->part[pen->part], pen->used) : 0;
+	rc = vv_file_set_cuts_by_content(f->file_set, s->kind) && f->opt.dedup ? align(f, &s->part[pen->part], pen->used) : 0;
 	pos = p->pos;
 	if (mine)
-		vv_rank_dedup_rounds_placed(f->opt.shares, c->claim, pos);
+		vv_rank_dedup_rounds_placed(f->opt.rounds, c->claim, pos);
 	if (rc == 0)
 		rc = append(f, c, bytes, c->found == VV_PACK_BUFFER_STORED);
 	stats_of(f, s)->bytes_new += c->len;
@@ -366,13 +366,13 @@ static int place_chunk(struct vv_pack_pipeline *f, const struct vv_pack_buffer *
 }
 
 /* A new kind begins new blocks, coded its own way, unless both are of those that go together; so does a new file, if its kind is not merged and the block has become large enough. */
-static int turn(struct vv_pack_pipeline *f, struct vv_pack_buffer *s)
+static int begin_block(struct vv_pack_pipeline *f, struct vv_pack_buffer *s)
 {
 	struct vv_file_set_kind *k = s->kind;
 	int rc = 0;
 
 	if (f->kind != k && !(f->kind && f->kind->joint && k->joint)) {
-		rc = vv_block_writer_turn(f->p->block_writer, vv_recipes_codec(k), &k->recipe, vv_recipes_block(k));
+		rc = vv_block_writer_set_codec(f->p->block_writer, vv_recipes_codec(k), &k->recipe, vv_recipes_block(k));
 		f->in_block = 0;
 	} else if (f->file != s->file && !k->merged && (f->in_block >= LEAST_CUT || k->recipe.record > 1)) {
 		rc = vv_block_writer_push(f->p->block_writer);
@@ -401,11 +401,11 @@ static int note_range(struct vv_file_set_kind *k, uint64_t from, uint64_t to)
 
 static int place(struct vv_pack_pipeline *f, struct vv_pack_buffer *s)
 {
-	struct pen pen = { .slab = s };
+	struct placer pen = { .slab = s };
 	uint64_t from = f->p->pos;
 	size_t at = 0;
 	bool dense;
-	int rc = s->rc ? vv_err_restore(&s->error) : turn(f, s);
+	int rc = s->rc ? vv_err_restore(&s->error) : begin_block(f, s);
 
 	if (rc)
 		return rc;
@@ -421,24 +421,24 @@ static int place(struct vv_pack_pipeline *f, struct vv_pack_buffer *s)
 	if (rc == 0)
 		rc = note_range(s->kind, from, f->p->pos);
 	f->done += s->len;
-	vv_progress_tell(&f->opt.progress, f->done < f->cargo->bytes ? f->done : f->cargo->bytes, f->cargo->bytes);
+	vv_progress_report(&f->opt.progress, f->done < f->file_set->bytes ? f->done : f->file_set->bytes, f->file_set->bytes);
 	return rc;
 }
 
 static int place_oldest(struct vv_pack_pipeline *f)
 {
 	struct vv_pack_buffer *s = f->ring[f->head];
-	int rc = f->opt.shares && !s->asked ? ask(f) : 0;
+	int rc = f->opt.rounds && !s->asked ? ask(f) : 0;
 
 	vv_pool_wait(f->p->v->ctx.pool, &s->task);
 	f->head = (f->head + 1) % f->size;
 	f->count--;
 	if (rc == 0)
-		rc = vv_file_set_check_stop(f->cargo);
+		rc = vv_file_set_check_stop(f->file_set);
 	if (rc == 0)
 		rc = place(f, s);
 	f->held -= s->len;
-	if (f->opt.shares && s->len > SLAB) /* there may be many of them */
+	if (f->opt.rounds && s->len > SLAB) /* there may be many of them */
 		vv_mem_discard(s->bytes + SLAB, s->len - SLAB);
 	s->asked = false;
 	s->n_parts = 0;
@@ -451,9 +451,9 @@ static int place_oldest(struct vv_pack_pipeline *f)
 static struct vv_pack_buffer *filling(struct vv_pack_pipeline *f)
 {
 	size_t i = (f->head + f->count) % f->size;
-	bool wide = f->size <= RING_WIDE && !f->opt.narrow;
+	bool wide = f->size <= RING_WIDE && !f->opt.small_pages;
 
-	if (!f->ring[i] && vv_pack_buffer_new(f->cargo, f->opt.chunk, f->opt.dedup ? f->p->v->ctx.digest : NULL, vv_block_writer_slab(f->opt.block), wide, &f->ring[i]) < 0)
+	if (!f->ring[i] && vv_pack_buffer_new(f->file_set, f->opt.chunk, f->opt.dedup ? f->p->v->ctx.digest : NULL, vv_block_writer_slab(f->opt.block), wide, &f->ring[i]) < 0)
 		return NULL;
 	return f->ring[i];
 }
@@ -470,14 +470,14 @@ static int send(struct vv_pack_pipeline *f)
 	vv_pool_submit(f->p->v->ctx.pool, &s->task);
 	f->count++;
 	f->held += s->len;
-	while (rc == 0 && (f->count == f->size || (f->opt.shares && f->count && f->held + SLAB_OPAQUE > f->opt.memory)))
+	while (rc == 0 && (f->count == f->size || (f->opt.rounds && f->count && f->held + SLAB_OPAQUE > f->opt.memory)))
 		rc = place_oldest(f); /* the next to be filled is always free */
 	return rc;
 }
 
 static int fill(struct vv_pack_pipeline *f, uint32_t kind, uint32_t file, uint64_t at, uint64_t len)
 {
-	struct vv_file_set_kind *k = &f->cargo->kind[kind];
+	struct vv_file_set_kind *k = &f->file_set->kind[kind];
 	int rc = 0;
 
 	while (rc == 0 && len) {
@@ -504,7 +504,7 @@ static int fill(struct vv_pack_pipeline *f, uint32_t kind, uint32_t file, uint64
 static int pass_hole(struct vv_pack_pipeline *f, uint32_t kind, uint32_t file, uint64_t at, uint64_t len)
 {
 	f->p->st.bytes_zero += len;
-	f->cargo->kind[kind].placed.zero += len;
+	f->file_set->kind[kind].placed.zero += len;
 	f->done += len;
 	return write_run(f, file, (struct vv_run){ .at = at, .len = len });
 }
@@ -518,7 +518,7 @@ int vv_pack_pipeline_add(struct vv_pack_pipeline *f, uint32_t kind, uint32_t fil
 		hole = 0;
 		n = end - at;
 		if (f->opt.dedup)
-			vv_file_set_find_hole(f->cargo, file, at, end - at, &hole, &n);
+			vv_file_set_find_hole(f->file_set, file, at, end - at, &hole, &n);
 		if (hole >= SLAB || hole == end - at) {
 			n = hole == end - at ? hole : hole / SLAB * SLAB;
 			rc = pass_hole(f, kind, file, at, n);
@@ -550,17 +550,17 @@ int vv_pack_pipeline_bytes(struct vv_pack_pipeline *f, const uint8_t *bytes, siz
 	int rc = 0;
 
 	for (size_t at = 0, len; rc == 0 && at < n; at += len) {
-		struct vv_pack_buffer_chunk c = { .found = VV_PACK_BUFFER_NOWHERE };
+		struct vv_pack_buffer_chunk c = { .found = VV_PACK_BUFFER_NEW };
 		uint64_t pos = p->pos;
 
 		len = n - at < f->opt.chunk ? n - at : f->opt.chunk;
 		c.len = (uint32_t)len;
 		p->v->ctx.digest(bytes + at, len, &c.digest);
-		c.entry = vv_index_find(&p->v->history->index, &c.digest);
-		if (c.entry != VV_INDEX_NONE && vv_trust_entry(&p->v->ctx.lineage, p->v->history, c.entry)) {
+		c.entry = vv_index_find(&p->v->index_cache->index, &c.digest);
+		if (c.entry != VV_INDEX_NONE && vv_trust_check_entry(&p->v->ctx.lineage, p->v->index_cache, c.entry)) {
 			*(c.entry < p->old_entries ? &p->st.bytes_dup_time : &p->st.bytes_dup_space) += len;
-			rc = vv_run_add(out, (struct vv_run){ at, len, vv_index_layer(&p->v->history->index, c.entry),
-							      vv_index_pos(&p->v->history->index, c.entry) });
+			rc = vv_run_add(out, (struct vv_run){ at, len, vv_index_layer(&p->v->index_cache->index, c.entry),
+							      vv_index_pos(&p->v->index_cache->index, c.entry) });
 			continue;
 		}
 		rc = append(f, &c, bytes + at, false);

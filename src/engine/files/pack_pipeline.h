@@ -13,11 +13,11 @@ struct vv_pack_pipeline_options {
 	size_t chunk;  /* of what is not cut by its content */
 	bool dedup;
 	struct vv_other_ranks_index *others; /* whose content may be referred to, too */
-	struct vv_rank_dedup_rounds *shares; /* with whom new content is shared; NULL: nobody */
+	struct vv_rank_dedup_rounds *rounds; /* with whom new content is shared; NULL: nobody */
 	size_t memory; /* for slabs, about */
 	size_t block;  /* the flush's largest */
-	bool here;     /* nobody else reads meanwhile: one slab will do */
-	bool narrow;   /* there is too little to fill large pages */
+	bool single_buffer;     /* nobody else reads meanwhile: one slab will do */
+	bool small_pages;   /* there is too little to fill large pages */
 	struct vv_progress progress;
 };
 
@@ -30,7 +30,7 @@ int vv_pack_pipeline_bytes(struct vv_pack_pipeline *f, const uint8_t *bytes, siz
 /* Everything that was added is placed. */
 int vv_pack_pipeline_drain(struct vv_pack_pipeline *f);
 /* And where other ranks placed the rest of it is known: after vv_rank_dedup_rounds_finish. */
-int vv_pack_pipeline_settle(struct vv_pack_pipeline *f);
+int vv_pack_pipeline_resolve(struct vv_pack_pipeline *f);
 void vv_pack_pipeline_close(struct vv_pack_pipeline *f); /* NULL is fine */
 
 #endif

@@ -14,7 +14,7 @@ static int by_place(const void *a, const void *b)
 }
 
 /* Its runs, in order, and joined. */
-static int settle_runs(struct vv_runs *from, struct vv_runs *out)
+static int sort_and_join(struct vv_runs *from, struct vv_runs *out)
 {
 	int rc = 0;
 
@@ -80,7 +80,7 @@ int vv_pack_regions_write(struct vv_file_set *c, struct vv_runs *manifest, size_
 		if (!r)
 			return VV_ENOMEM;
 		if (!f->repeats) {
-			rc = settle_runs(&f->runs, &r->runs);
+			rc = sort_and_join(&f->runs, &r->runs);
 			continue;
 		}
 		rc = copy_runs(&h->region[f->repeats - 1].runs, &r->runs);

@@ -8,20 +8,20 @@
 #include <string.h>
 
 enum {
-	REMEMBERED = 2 << 20, /* digests of an epoch, by each judge; half of that is all of a share of files (engine/files/pack.c), or 4 GiB of pages */
+	REMEMBERED = 2 << 20, /* digests of an epoch, by each home rank; half of that is all of a share of files (engine/files/pack.c), or 4 GiB of pages */
 	PLACE = sizeof(struct vv_digest) + sizeof(uint64_t), /* in a message */
 };
 
 struct rank_dedup_rounds_claim {
 	struct vv_digest digest;
 	uint32_t segment;
-	uint64_t verdict; /* SOON: the position is its number among those that are to come */
+	uint64_t decision; /* PENDING: the position is its number among those that are to come */
 	uint64_t pos;     /* STORE: where it was placed */
 };
 
 struct soon { /* content that somebody else is storing */
 	struct vv_digest digest;
-	uint32_t judge, rank;
+	uint32_t home, rank;
 	uint64_t pos; /* when it has come */
 };
 
@@ -45,7 +45,7 @@ struct rank_dedup_rounds_list {
 struct vv_rank_dedup_rounds {
 	struct vv_layer_writer *p;
 	struct vv_group *g;
-	struct vv_judge_stream docket;
+	struct vv_owner_stream stream;
 	struct rank_dedup_rounds_list claims, judged; /* struct rank_dedup_rounds_claim: of the next round, of the last one */
 	struct rank_dedup_rounds_list soon;           /* struct soon: of the last round */
 	struct rank_dedup_rounds_list waits, ready;   /* struct wait: for those; for such as have come */
@@ -67,10 +67,10 @@ int vv_rank_dedup_rounds_open(struct vv_layer_writer *p, bool apart, struct vv_r
 	int rc;
 
 	*out = NULL;
-	if (!g || g->size == 1 || !p->v->ctx.dedup || g->how == VV_GROUP_NONE || g->copies > 1 || (g->split && !apart))
+	if (!g || g->size == 1 || !p->v->ctx.dedup || g->dedup == VV_GROUP_NONE || g->copies > 1 || (g->has_local_stores && !apart))
 		return 0;
 	s = vv_mem_new(1, sizeof(*s));
-	rc = s ? vv_judge_stream_init(&s->docket, g->size, REMEMBERED) : VV_ENOMEM;
+	rc = s ? vv_owner_stream_init(&s->stream, g->size, REMEMBERED) : VV_ENOMEM;
 	if (s) {
 		s->p = p;
 		s->g = g;
@@ -89,7 +89,7 @@ void vv_rank_dedup_rounds_close(struct vv_rank_dedup_rounds *s)
 {
 	if (!s)
 		return;
-	vv_judge_stream_fini(&s->docket);
+	vv_owner_stream_fini(&s->stream);
 	vv_mem_free(s->claims.v);
 	vv_mem_free(s->judged.v);
 	vv_mem_free(s->soon.v);
@@ -113,20 +113,20 @@ int vv_rank_dedup_rounds_claim(struct vv_rank_dedup_rounds *s, const struct vv_d
 	return 0;
 }
 
-enum vv_judge_stream_kind vv_rank_dedup_rounds_verdict(const struct vv_rank_dedup_rounds *s, uint32_t claim, uint64_t *layer, uint64_t *pos)
+enum vv_owner_stream_kind vv_rank_dedup_rounds_decision(const struct vv_rank_dedup_rounds *s, uint32_t claim, uint64_t *layer, uint64_t *pos)
 {
-	uint64_t v = ((const struct rank_dedup_rounds_claim *)s->judged.v)[claim].verdict;
+	uint64_t v = ((const struct rank_dedup_rounds_claim *)s->judged.v)[claim].decision;
 
-	*layer = vv_run_layer(s->p->epoch, vv_judge_stream_rank(v));
-	*pos = vv_judge_stream_pos(v);
-	return vv_judge_stream_kind(v);
+	*layer = vv_run_layer(s->p->epoch, vv_owner_stream_rank(v));
+	*pos = vv_owner_stream_pos(v);
+	return vv_owner_stream_kind(v);
 }
 
 /* What lies in the layer twice, for its neighbours' sake, has its digest where it is first. */
 void vv_rank_dedup_rounds_placed(struct vv_rank_dedup_rounds *s, uint32_t claim, uint64_t pos)
 {
 	struct rank_dedup_rounds_claim *c = (struct rank_dedup_rounds_claim *)s->judged.v + claim;
-	const struct vv_index *x = &s->p->v->history->index;
+	const struct vv_index *x = &s->p->v->index_cache->index;
 	uint32_t e = vv_index_find(x, &c->digest);
 
 	c->pos = e != VV_INDEX_NONE && e >= s->p->old_entries ? vv_index_pos(x, e) : pos;
@@ -142,7 +142,7 @@ int vv_rank_dedup_rounds_await(struct vv_rank_dedup_rounds *s, uint64_t soon, ui
 	return 0;
 }
 
-bool vv_rank_dedup_rounds_come(struct vv_rank_dedup_rounds *s, uint32_t *file, struct vv_run *run)
+bool vv_rank_dedup_rounds_next_resolved(struct vv_rank_dedup_rounds *s, uint32_t *file, struct vv_run *run)
 {
 	const struct wait *w = s->ready.v;
 
@@ -170,80 +170,80 @@ static void put(struct vv_rank_dedup_rounds *s, struct vv_exchange *m, uint32_t 
 	s->at[rank] += n;
 }
 
-static uint32_t judge_of(const struct vv_rank_dedup_rounds *s, const struct rank_dedup_rounds_claim *c)
+static uint32_t home_of(const struct vv_rank_dedup_rounds *s, const struct rank_dedup_rounds_claim *c)
 {
-	return vv_dedup_judge_of(&c->digest, s->g->size);
+	return vv_owner_index_home(&c->digest, s->g->size);
 }
 
 static bool is_stored(const struct rank_dedup_rounds_claim *c)
 {
-	return vv_judge_stream_kind(c->verdict) == VV_JUDGE_STREAM_STORE;
+	return vv_owner_stream_kind(c->decision) == VV_OWNER_STREAM_STORE;
 }
 
 static int write_ask(struct vv_rank_dedup_rounds *s, uint64_t more, struct vv_exchange *m)
 {
 	const struct rank_dedup_rounds_claim *claim = s->claims.v, *judged = s->judged.v;
 	uint32_t size = s->g->size;
-	int rc = vv_exchange_new(m, size, size * sizeof(more) + s->judged.n * sizeof(uint64_t) + s->claims.n * VV_JUDGE_STREAM_CLAIM);
+	int rc = vv_exchange_new(m, size, size * sizeof(more) + s->judged.n * sizeof(uint64_t) + s->claims.n * VV_OWNER_STREAM_CLAIM);
 
 	if (rc)
 		return rc;
 	for (uint32_t r = 0; r < size; r++)
 		m->out_len[r] = sizeof(more);
 	for (size_t i = 0; i < s->judged.n; i++)
-		m->out_len[judge_of(s, &judged[i])] += is_stored(&judged[i]) ? sizeof(uint64_t) : 0;
+		m->out_len[home_of(s, &judged[i])] += is_stored(&judged[i]) ? sizeof(uint64_t) : 0;
 	for (size_t i = 0; i < s->claims.n; i++)
-		m->out_len[judge_of(s, &claim[i])] += VV_JUDGE_STREAM_CLAIM;
+		m->out_len[home_of(s, &claim[i])] += VV_OWNER_STREAM_CLAIM;
 	find_parts(s, m->out_len);
 	for (uint32_t r = 0; r < size; r++)
 		put(s, m, r, &more, sizeof(more));
 	for (size_t i = 0; i < s->judged.n; i++)
 		if (is_stored(&judged[i]))
-			put(s, m, judge_of(s, &judged[i]), &judged[i].pos, sizeof(uint64_t));
+			put(s, m, home_of(s, &judged[i]), &judged[i].pos, sizeof(uint64_t));
 	for (size_t i = 0; i < s->claims.n; i++) {
-		put(s, m, judge_of(s, &claim[i]), &claim[i].digest, sizeof(struct vv_digest));
-		put(s, m, judge_of(s, &claim[i]), &claim[i].segment, sizeof(uint32_t));
+		put(s, m, home_of(s, &claim[i]), &claim[i].digest, sizeof(struct vv_digest));
+		put(s, m, home_of(s, &claim[i]), &claim[i].segment, sizeof(uint32_t));
 	}
 	return 0;
 }
 
-/* What was heard as a judge is answered; how long the answers of the other judges are follows from what they were asked. */
+/* What was heard as a home rank is answered; how long the answers of the other home ranks are follows from what they were asked. */
 static int write_answer(struct vv_rank_dedup_rounds *s, const struct vv_exchange *ask, struct vv_exchange *m)
 {
 	const struct rank_dedup_rounds_claim *claim = s->claims.v;
 	const struct soon *soon = s->soon.v;
 	uint64_t sum = 0;
-	int rc = vv_judge_stream_hear(&s->docket, ask->in, ask->in_len);
+	int rc = vv_owner_stream_run(&s->stream, ask->in, ask->in_len);
 
 	for (uint32_t r = 0; rc == 0 && r < s->g->size; r++)
-		sum += s->docket.reply_len[r];
+		sum += s->stream.reply_len[r];
 	if (rc == 0)
 		rc = vv_exchange_new(m, s->g->size, (size_t)sum);
 	if (rc)
 		return rc;
 	if (sum)
-		memcpy(m->out, s->docket.reply, (size_t)sum);
-	memcpy(m->out_len, s->docket.reply_len, s->g->size * sizeof(*m->out_len));
+		memcpy(m->out, s->stream.reply, (size_t)sum);
+	memcpy(m->out_len, s->stream.reply_len, s->g->size * sizeof(*m->out_len));
 	for (size_t i = 0; i < s->soon.n; i++)
-		m->in_len[soon[i].judge] += sizeof(uint64_t);
+		m->in_len[soon[i].home] += sizeof(uint64_t);
 	for (size_t i = 0; i < s->claims.n; i++)
-		m->in_len[judge_of(s, &claim[i])] += sizeof(uint64_t);
+		m->in_len[home_of(s, &claim[i])] += sizeof(uint64_t);
 	return 0;
 }
 
 /* The next word of a judge. */
-static uint64_t get(struct vv_rank_dedup_rounds *s, const struct vv_exchange *m, uint32_t judge)
+static uint64_t get(struct vv_rank_dedup_rounds *s, const struct vv_exchange *m, uint32_t home)
 {
 	uint64_t word;
 
-	memcpy(&word, m->in + s->at[judge], sizeof(word));
-	s->at[judge] += sizeof(word);
+	memcpy(&word, m->in + s->at[home], sizeof(word));
+	s->at[home] += sizeof(word);
 	return word;
 }
 
-static int cannot_be(uint32_t judge)
+static int cannot_be(uint32_t home)
 {
-	return vv_err_set(VV_EPEER, "rank %u says of content where it lies, which cannot be", judge);
+	return vv_err_set(VV_EPEER, "rank %u says of content where it lies, which cannot be", home);
 }
 
 static int add_place(struct vv_rank_dedup_rounds *s, const struct vv_digest *d, uint32_t rank, uint64_t pos)
@@ -256,23 +256,23 @@ static int add_place(struct vv_rank_dedup_rounds *s, const struct vv_digest *d, 
 	return 0;
 }
 
-static int read_verdict(struct vv_rank_dedup_rounds *s, const struct vv_exchange *m, struct rank_dedup_rounds_claim *c)
+static int read_decision(struct vv_rank_dedup_rounds *s, const struct vv_exchange *m, struct rank_dedup_rounds_claim *c)
 {
-	uint32_t judge = judge_of(s, c);
+	uint32_t home = home_of(s, c);
 	struct soon *soon;
 
-	c->verdict = get(s, m, judge);
-	if (!vv_judge_stream_can_be(c->verdict, s->g->rank, s->g->size))
-		return cannot_be(judge);
-	if (vv_judge_stream_kind(c->verdict) == VV_JUDGE_STREAM_HERE)
-		return add_place(s, &c->digest, vv_judge_stream_rank(c->verdict), vv_judge_stream_pos(c->verdict));
-	if (vv_judge_stream_kind(c->verdict) == VV_JUDGE_STREAM_STORE)
+	c->decision = get(s, m, home);
+	if (!vv_owner_stream_is_valid(c->decision, s->g->rank, s->g->size))
+		return cannot_be(home);
+	if (vv_owner_stream_kind(c->decision) == VV_OWNER_STREAM_STORED)
+		return add_place(s, &c->digest, vv_owner_stream_rank(c->decision), vv_owner_stream_pos(c->decision));
+	if (vv_owner_stream_kind(c->decision) == VV_OWNER_STREAM_STORE)
 		return 0;
 	soon = add(&s->soon, sizeof(*soon));
 	if (!soon)
 		return VV_ENOMEM;
-	*soon = (struct soon){ .digest = c->digest, .judge = judge, .rank = vv_judge_stream_rank(c->verdict) };
-	c->verdict = vv_judge_stream_verdict(VV_JUDGE_STREAM_SOON, soon->rank, s->soon.n - 1);
+	*soon = (struct soon){ .digest = c->digest, .home = home, .rank = vv_owner_stream_rank(c->decision) };
+	c->decision = vv_owner_stream_decision(VV_OWNER_STREAM_PENDING, soon->rank, s->soon.n - 1);
 	return 0;
 }
 
@@ -284,11 +284,11 @@ static int read_places(struct vv_rank_dedup_rounds *s, const struct vv_exchange 
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < s->soon.n; i++) {
-		uint64_t place = get(s, m, soon[i].judge);
+		uint64_t place = get(s, m, soon[i].home);
 
-		if (vv_judge_stream_kind(place) != VV_JUDGE_STREAM_HERE || vv_judge_stream_rank(place) != soon[i].rank)
-			return cannot_be(soon[i].judge);
-		soon[i].pos = vv_judge_stream_pos(place);
+		if (vv_owner_stream_kind(place) != VV_OWNER_STREAM_STORED || vv_owner_stream_rank(place) != soon[i].rank)
+			return cannot_be(soon[i].home);
+		soon[i].pos = vv_owner_stream_pos(place);
 		rc = add_place(s, &soon[i].digest, soon[i].rank, soon[i].pos);
 	}
 	for (size_t i = 0; rc == 0 && i < s->waits.n; i++) {
@@ -311,7 +311,7 @@ static int read_answer(struct vv_rank_dedup_rounds *s, const struct vv_exchange 
 	find_parts(s, m->in_len);
 	rc = read_places(s, m);
 	for (size_t i = 0; rc == 0 && i < judged.n; i++)
-		rc = read_verdict(s, m, (struct rank_dedup_rounds_claim *)judged.v + i);
+		rc = read_decision(s, m, (struct rank_dedup_rounds_claim *)judged.v + i);
 	s->claims = s->judged;
 	s->claims.n = 0;
 	s->judged = judged;
@@ -399,7 +399,7 @@ static int talk(struct vv_rank_dedup_rounds *s, int rc, uint64_t more)
 	if (rc == 0) {
 		rc = write_answer(s, &ask, &answer);
 		rc = vv_exchange_reply(&answer, s->g, rc, sizeof(uint64_t));
-		s->over = rc != 0 || s->docket.more == 0;
+		s->over = rc != 0 || s->stream.more == 0;
 	}
 	if (rc == 0) {
 		rc = confirm(s, read_answer(s, &answer));
@@ -411,7 +411,7 @@ static int talk(struct vv_rank_dedup_rounds *s, int rc, uint64_t more)
 	return rc;
 }
 
-int vv_rank_dedup_rounds_round(struct vv_rank_dedup_rounds *s)
+int vv_rank_dedup_rounds_run(struct vv_rank_dedup_rounds *s)
 {
 	return talk(s, 0, 1);
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-	STRETCH = VV_RECIPES_BRAID_MEMORY,
+	STRETCH = VV_RECIPES_INTERLEAVE_MEMORY,
 	SHARE = 8, /* of the memory that is free: what a rank is handed takes no more */
 };
 
@@ -36,7 +36,7 @@ struct notice { /* where something came to lie; numbers are as this machine has 
 struct vv_rank_handover {
 	struct vv_layer_writer *p;
 	struct vv_group *g;
-	struct vv_file_set *cargo;
+	struct vv_file_set *file_set;
 	struct vv_rank_handover_options opt;
 	uint32_t member[VV_RANK_HANDOVER_RANKS], n_members, self; /* ranks, ascending; this one is member[self] */
 	uint64_t most; /* bytes that it may hand over */
@@ -46,14 +46,14 @@ struct vv_rank_handover {
 	struct vv_err_state error; /* of a stretch */
 	struct vv_file_span *rest; /* what is not handed over */
 	size_t n_rest, rest_cap;
-	struct vv_parcels handed[VV_RANK_HANDOVER_RANKS]; /* to each member */
+	struct vv_handover_messages handed[VV_RANK_HANDOVER_RANKS]; /* to each member */
 	struct varve_stats counts[VV_RANK_HANDOVER_RANKS]; /* what became of what it handed over */
 	struct vv_exchange mail; /* what came */
 	size_t n_own;        /* files */
-	struct whose {
+	struct file_owner {
 		uint32_t member, file;
-	} *guest; /* of each file behind them */
-	size_t n_guests, guests_cap;
+	} *remote_file; /* of each file behind them */
+	size_t n_remote_files, remote_files_cap;
 };
 
 /* ---- who with whom ------------------------------------------------------------------------------------------------------------ */
@@ -81,7 +81,7 @@ static int find_most(struct vv_rank_handover *s)
 {
 	uint64_t free = vv_mem_available();
 
-	s->most = s->opt.alone ? 0 : free ? free / SHARE / s->n_members : UINT64_MAX;
+	s->most = s->opt.excluded ? 0 : free ? free / SHARE / s->n_members : UINT64_MAX;
 	return vv_comm_allreduce(s->g->comm, &s->most, 1, VARVE_MIN);
 }
 
@@ -99,11 +99,11 @@ static int add_stretch(struct vv_rank_handover *s, struct vv_file_span span, uin
 /* A place is counted in the memory of one kind, of one file; so many bytes of it are before the span. */
 static int cut_span(struct vv_rank_handover *s, struct vv_file_span x, uint64_t before)
 {
-	const struct vv_file_set_kind *k = &s->cargo->kind[x.kin];
+	const struct vv_file_set_kind *k = &s->file_set->kind[x.kind_id];
 	uint64_t turn = vv_digest_check(k->key, strlen(k->key)), end = x.at + x.len;
 	int rc = 0;
 
-	if (!vv_recipes_is_sociable(s->cargo, k))
+	if (!vv_recipes_can_join_ranks(s->file_set, k))
 		return add_stretch(s, x, s->self);
 	for (; rc == 0 && x.at < end; x.at += x.len, before += x.len) {
 		x.len = STRETCH - before % STRETCH;
@@ -115,7 +115,7 @@ static int cut_span(struct vv_rank_handover *s, struct vv_file_span x, uint64_t 
 
 static int cut_spans(struct vv_rank_handover *s)
 {
-	const struct vv_file_set *c = s->cargo;
+	const struct vv_file_set *c = s->file_set;
 	uint64_t *before = vv_mem_new(c->n_kinds, sizeof(*before));
 	int rc = before ? 0 : VV_ENOMEM;
 
@@ -124,8 +124,8 @@ static int cut_spans(struct vv_rank_handover *s)
 
 		if (i && x->file != c->span[i - 1].file)
 			memset(before, 0, c->n_kinds * sizeof(*before));
-		rc = cut_span(s, *x, before[x->kin]);
-		before[x->kin] += x->len;
+		rc = cut_span(s, *x, before[x->kind_id]);
+		before[x->kind_id] += x->len;
 	}
 	vv_mem_free(before);
 	return rc;
@@ -136,7 +136,7 @@ static int look_at(const struct vv_rank_handover *s, struct rank_handover_stretc
 	for (size_t at = 0, n; at < x->span.len; at += n) {
 		struct rank_handover_page *page;
 
-		n = vv_file_set_cut(s->cargo, &s->cargo->kind[x->span.kin], s->opt.chunk, bytes + at, (size_t)x->span.len - at);
+		n = vv_file_set_cut(s->file_set, &s->file_set->kind[x->span.kind_id], s->opt.chunk, bytes + at, (size_t)x->span.len - at);
 		if (vv_mem_room(&x->page, x->n, &x->cap, sizeof(*x->page)) < 0)
 			return VV_ENOMEM;
 		page = &x->page[x->n++];
@@ -157,7 +157,7 @@ static void look(void *arg, size_t i)
 	if (x->to == s->self)
 		return;
 	bytes = vv_mem_map((size_t)x->span.len);
-	rc = bytes ? vv_file_set_read(s->cargo, x->span.file, x->span.at, bytes, (size_t)x->span.len) : VV_ENOMEM;
+	rc = bytes ? vv_file_set_read(s->file_set, x->span.file, x->span.at, bytes, (size_t)x->span.len) : VV_ENOMEM;
 	if (rc == 0)
 		rc = look_at(s, x, bytes);
 	if (rc) {
@@ -177,8 +177,8 @@ static bool is_known(struct vv_rank_handover *s, const struct rank_handover_page
 
 	if (page->zero)
 		return true;
-	e = vv_index_find(&v->history->index, &page->digest);
-	return (e != VV_INDEX_NONE && vv_trust_entry(&v->ctx.lineage, v->history, e)) || vv_other_ranks_index_find(v, s->opt.others, &page->digest, &layer, &pos);
+	e = vv_index_find(&v->index_cache->index, &page->digest);
+	return (e != VV_INDEX_NONE && vv_trust_check_entry(&v->ctx.lineage, v->index_cache, e)) || vv_other_ranks_index_find(v, s->opt.others, &page->digest, &layer, &pos);
 }
 
 static int keep(struct vv_rank_handover *s, struct vv_file_span x)
@@ -186,7 +186,7 @@ static int keep(struct vv_rank_handover *s, struct vv_file_span x)
 	struct vv_file_span *last = s->n_rest ? &s->rest[s->n_rest - 1] : NULL;
 	int rc;
 
-	if (last && last->file == x.file && last->kin == x.kin && last->at + last->len == x.at) {
+	if (last && last->file == x.file && last->kind_id == x.kind_id && last->at + last->len == x.at) {
 		last->len += x.len;
 		return 0;
 	}
@@ -209,7 +209,7 @@ static int share_out(struct vv_rank_handover *s, const struct rank_handover_stre
 		part.len = x->page[i].len;
 		for (n = 1; i + n < x->n && is_known(s, &x->page[i + n]) == known; n++)
 			part.len += x->page[i + n].len;
-		rc = known ? keep(s, part) : vv_handover_message_add(&s->handed[x->to], (struct vv_handover_message){ part.at, part.len, part.file, part.kin });
+		rc = known ? keep(s, part) : vv_handover_message_add(&s->handed[x->to], (struct vv_handover_message){ part.at, part.len, part.file, part.kind_id });
 		*sum += known ? 0 : part.len;
 	}
 	return rc;
@@ -233,10 +233,10 @@ static int choose(struct vv_rank_handover *s)
 	s->stretch = NULL;
 	if (rc)
 		return rc;
-	vv_mem_free(s->cargo->span);
-	s->cargo->span = s->rest;
-	s->cargo->n_spans = s->n_rest;
-	s->cargo->spans_cap = s->rest_cap;
+	vv_mem_free(s->file_set->span);
+	s->file_set->span = s->rest;
+	s->file_set->n_spans = s->n_rest;
+	s->file_set->spans_cap = s->rest_cap;
 	s->rest = NULL;
 	return 0;
 }
@@ -252,8 +252,8 @@ static int write_messages(struct vv_rank_handover *s)
 
 	for (uint32_t i = 0; rc == 0 && i < s->n_members; i++) {
 		if (s->handed[i].n)
-			rc = vv_handover_message_put_head(&s->handed[i], s->cargo, &head[i]);
-		sum += head[i].n + vv_handover_message_besides(&s->handed[i]);
+			rc = vv_handover_message_put_head(&s->handed[i], s->file_set, &head[i]);
+		sum += head[i].n + vv_handover_message_data_len(&s->handed[i]);
 	}
 	if (rc == 0)
 		rc = vv_exchange_new(&s->mail, s->g->size, sum);
@@ -261,8 +261,8 @@ static int write_messages(struct vv_rank_handover *s)
 	for (uint32_t i = 0; rc == 0 && i < s->n_members; i++) {
 		if (!s->handed[i].n)
 			continue;
-		rc = vv_handover_message_put(&s->handed[i], s->cargo, &head[i], p);
-		s->mail.out_len[s->member[i]] = head[i].n + vv_handover_message_besides(&s->handed[i]);
+		rc = vv_handover_message_put(&s->handed[i], s->file_set, &head[i], p);
+		s->mail.out_len[s->member[i]] = head[i].n + vv_handover_message_data_len(&s->handed[i]);
 		p += s->mail.out_len[s->member[i]];
 	}
 	for (uint32_t i = 0; i < s->n_members; i++)
@@ -270,32 +270,32 @@ static int write_messages(struct vv_rank_handover *s)
 	return rc;
 }
 
-static int add_guest(struct vv_rank_handover *s, uint32_t member, uint32_t file)
+static int add_remote_file(struct vv_rank_handover *s, uint32_t member, uint32_t file)
 {
-	struct vv_file_set *c = s->cargo;
+	struct vv_file_set *c = s->file_set;
 
 	if (vv_mem_room(&c->file, c->n_files, &c->files_cap, sizeof(*c->file)) < 0 ||
-	    vv_mem_room(&s->guest, s->n_guests, &s->guests_cap, sizeof(*s->guest)) < 0)
+	    vv_mem_room(&s->remote_file, s->n_remote_files, &s->remote_files_cap, sizeof(*s->remote_file)) < 0)
 		return VV_ENOMEM;
-	c->file[c->n_files++] = (struct vv_file_set_file){ .path = "", .name = "", .fd = -1, .format = "", .guest = &s->counts[member] };
-	s->guest[s->n_guests++] = (struct whose){ member, file };
+	c->file[c->n_files++] = (struct vv_file_set_file){ .path = "", .name = "", .fd = -1, .format = "", .other_rank_stats = &s->counts[member] };
+	s->remote_file[s->n_remote_files++] = (struct file_owner){ member, file };
 	return 0;
 }
 
 /* The files of a member, behind those that are there. */
 static int welcome(struct vv_rank_handover *s, uint32_t member, const uint8_t *message, size_t n)
 {
-	struct vv_parcels in = { 0 };
+	struct vv_handover_messages in = { 0 };
 	const uint8_t *bytes = NULL;
-	int rc = vv_handover_message_get(&in, s->cargo, s->opt.pack, message, n, &bytes);
+	int rc = vv_handover_message_get(&in, s->file_set, s->opt.pack, message, n, &bytes);
 
 	for (size_t i = 0; rc == 0 && i < in.n; bytes += in.v[i++].len) {
 		const struct vv_handover_message *x = &in.v[i];
 
 		if (i == 0 || x->file != x[-1].file)
-			rc = add_guest(s, member, x->file);
+			rc = add_remote_file(s, member, x->file);
 		if (rc == 0)
-			rc = vv_stream_input_offer(s->cargo, (uint32_t)(s->cargo->n_files - 1), x->kind, x->at, bytes, (size_t)x->len);
+			rc = vv_stream_input_add(s->file_set, (uint32_t)(s->file_set->n_files - 1), x->kind, x->at, bytes, (size_t)x->len);
 	}
 	vv_mem_free(in.v);
 	return rc == VV_EPEER ? vv_err_context(rc, "from rank %u", s->member[member]) : rc;
@@ -319,7 +319,7 @@ static int read_messages(struct vv_rank_handover *s)
 			rc = is_member ? welcome(s, member, p, (size_t)s->mail.in_len[r]) : stranger(r);
 		member += is_member;
 	}
-	vv_stream_input_sort(s->cargo);
+	vv_stream_input_sort(s->file_set);
 	return rc;
 }
 
@@ -344,7 +344,7 @@ int vv_rank_handover_open(struct vv_layer_writer *p, struct vv_file_set *c, cons
 	*out = NULL;
 	rc = vv_group_agree(p->v->ctx.group, p->v->ctx.group->comm, rc ? rc : s ? 0 : VV_ENOMEM);
 	if (rc == 0) {
-		*s = (struct vv_rank_handover){ .p = p, .g = p->v->ctx.group, .cargo = c, .opt = *opt, .n_own = c->n_files, .lock = PTHREAD_MUTEX_INITIALIZER };
+		*s = (struct vv_rank_handover){ .p = p, .g = p->v->ctx.group, .file_set = c, .opt = *opt, .n_own = c->n_files, .lock = PTHREAD_MUTEX_INITIALIZER };
 		if (find_members(s))
 			rc = find_most(s);
 	}
@@ -364,7 +364,7 @@ void vv_rank_handover_close(struct vv_rank_handover *s)
 		vv_mem_free(s->handed[i].v);
 	vv_exchange_free(&s->mail, s->g);
 	vv_mem_free(s->rest);
-	vv_mem_free(s->guest);
+	vv_mem_free(s->remote_file);
 	vv_mem_free(s);
 }
 
@@ -372,21 +372,21 @@ void vv_rank_handover_close(struct vv_rank_handover *s)
 
 static int write_notices(struct vv_rank_handover *s, struct vv_exchange *m)
 {
-	const struct vv_file_set_file *file = s->n_own ? s->cargo->file + s->n_own : s->cargo->file;
+	const struct vv_file_set_file *file = s->n_own ? s->file_set->file + s->n_own : s->file_set->file;
 	struct notice *to;
 	size_t n = 0;
 	int rc;
 
-	for (size_t i = 0; i < s->n_guests; i++)
+	for (size_t i = 0; i < s->n_remote_files; i++)
 		n += file[i].runs.n;
 	rc = vv_exchange_new(m, s->g->size, n * sizeof(*to));
 	if (rc)
 		return rc;
 	to = (struct notice *)m->out;
-	for (size_t i = 0; i < s->n_guests; i++) {
+	for (size_t i = 0; i < s->n_remote_files; i++) {
 		for (size_t k = 0; k < file[i].runs.n; k++)
-			*to++ = (struct notice){ .file = s->guest[i].file, .run = file[i].runs.v[k] };
-		m->out_len[s->member[s->guest[i].member]] += file[i].runs.n * sizeof(*to);
+			*to++ = (struct notice){ .file = s->remote_file[i].file, .run = file[i].runs.v[k] };
+		m->out_len[s->member[s->remote_file[i].member]] += file[i].runs.n * sizeof(*to);
 	}
 	return 0;
 }
@@ -409,7 +409,7 @@ static bool is_place(const struct vv_rank_handover *s, const struct vv_run *run)
 
 static int take_run(struct vv_rank_handover *s, uint32_t file, const struct vv_run *run, uint64_t len)
 {
-	struct vv_runs *to = &s->cargo->file[file].runs;
+	struct vv_runs *to = &s->file_set->file[file].runs;
 	int rc = vv_mem_room(&to->v, to->n, &to->cap, sizeof(*to->v));
 
 	if (rc == 0)
@@ -418,7 +418,7 @@ static int take_run(struct vv_rank_handover *s, uint32_t file, const struct vv_r
 }
 
 /* Where a member says that lies what it was handed: all of that, and nothing else. */
-static int read_notices(struct vv_rank_handover *s, const struct vv_parcels *handed, struct notice *v, size_t n)
+static int read_notices(struct vv_rank_handover *s, const struct vv_handover_messages *handed, struct notice *v, size_t n)
 {
 	uint64_t used = 0; /* of parcel k */
 	size_t k = 0;
@@ -448,7 +448,7 @@ static int read_notices(struct vv_rank_handover *s, const struct vv_parcels *han
 
 static int read_answers(struct vv_rank_handover *s, const struct vv_exchange *m)
 {
-	static const struct vv_parcels none;
+	static const struct vv_handover_messages none;
 	struct notice *from = (struct notice *)m->in;
 	uint32_t member = 0;
 	int rc = 0;
@@ -499,13 +499,13 @@ static int count(struct vv_rank_handover *s, int rc)
 
 static void see_off(struct vv_rank_handover *s)
 {
-	struct vv_file_set *c = s->cargo;
+	struct vv_file_set *c = s->file_set;
 
 	while (c->n_files > s->n_own)
 		vv_run_fini(&c->file[--c->n_files].runs);
 }
 
-int vv_rank_handover_leave(struct vv_rank_handover *s, int rc)
+int vv_rank_handover_return(struct vv_rank_handover *s, int rc)
 {
 	struct vv_exchange m = { 0 };
 

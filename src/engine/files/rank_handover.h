@@ -18,14 +18,14 @@ struct vv_rank_handover_options {
 	const struct vv_pack_options *pack;
 	struct vv_other_ranks_index *others;
 	size_t chunk;
-	bool alone; /* this rank cannot take part: then no rank hands anything over */
+	bool excluded; /* this rank cannot take part: then no rank hands anything over */
 };
 
-/* All ranks, each with what became of its part, when kinds are decided (engine/files/recipes.h) and nothing is placed. The cargo's spans are those that this rank
+/* All ranks, each with what became of its part, when kinds are decided (engine/files/recipes.h) and nothing is placed. The file set's spans are those that this rank
  * is to place afterwards; files of the others are behind its own. *out is NULL where nobody hands anything over. */
 int vv_rank_handover_open(struct vv_layer_writer *p, struct vv_file_set *c, const struct vv_rank_handover_options *opt, int rc, struct vv_rank_handover **out);
-/* All ranks, when everything is placed: who owns the bytes learns where they are, and the cargo has its own files again. NULL is fine: returns rc. */
-int vv_rank_handover_leave(struct vv_rank_handover *g, int rc);
-void vv_rank_handover_close(struct vv_rank_handover *g); /* NULL is fine; the cargo is not read any more */
+/* All ranks, when everything is placed: who owns the bytes learns where they are, and the file set has its own files again. NULL is fine: returns rc. */
+int vv_rank_handover_return(struct vv_rank_handover *g, int rc);
+void vv_rank_handover_close(struct vv_rank_handover *g); /* NULL is fine; the file set is not read any more */
 
 #endif

@@ -20,7 +20,7 @@ enum {
 	BLOCK_TRAIL = 32 << 20,   /* ranks that are much alike must be in one */
 	OLDEST = 16,              /* epochs for which a choice is not questioned */
 	LEVEL_SKELETON = 6,
-	LEAST_TOLD = 64 << 10,    /* what was coded tells nothing if there is less of it */
+	LEAST_REPORTED = 64 << 10,    /* what was coded tells nothing if there is less of it */
 	LEAST_RATIO = 1200,       /* in thousandths: what hardly shrinks by itself is noise, and alike to nothing */
 	WINDOW_MEMORY = 25,       /* as large as its blocks */
 	WINDOW = VV_RECIPE_SEARCH_BYTES,
@@ -75,7 +75,7 @@ struct recipes_source { /* the spans of a kind in one file: one stream */
 
 struct pick { /* what is found out of a kind */
 	const struct varve *v;
-	struct vv_file_set *cargo;
+	struct vv_file_set *file_set;
 	struct vv_file_set_kind *kind;
 	const struct vv_manifest_kind *before; /* how it was coded last time; NULL: it was not there */
 	const struct vv_pack_options *opt;
@@ -130,14 +130,14 @@ static bool is_known(struct pick *p, const uint8_t *bytes, size_t n)
 		if (vv_digest_equal(&p->seen[i], &d))
 			return true;
 	p->seen[p->n_seen++] = d;
-	return vv_index_find(&p->v->history->index, &d) != VV_INDEX_NONE;
+	return vv_index_find(&p->v->index_cache->index, &d) != VV_INDEX_NONE;
 }
 
 /* Of n bytes those that are new go to the end of the sample, as many as it may have. */
 static void keep_fresh(struct pick *p, const uint8_t *bytes, size_t n, struct vv_sample *s, uint8_t *to)
 {
 	for (size_t at = 0, len, some; at < n; at += len) {
-		len = vv_file_set_cut(p->cargo, p->kind, p->chunk, bytes + at, n - at);
+		len = vv_file_set_cut(p->file_set, p->kind, p->chunk, bytes + at, n - at);
 		p->looked += len;
 		if (is_known(p, bytes + at, len))
 			continue;
@@ -162,7 +162,7 @@ static int take_sample(struct pick *p, const struct recipes_source *s, double wh
 	*sample = (struct vv_sample){ to, 0 };
 	for (size_t n; rc == 0 && from < end && sample->n < p->most; from += n) {
 		n = end - from < WINDOW ? (size_t)(end - from) : WINDOW;
-		rc = read_stream(p->cargo, s, from, bytes, n);
+		rc = read_stream(p->file_set, s, from, bytes, n);
 		if (rc == 0)
 			keep_fresh(p, bytes, n, sample, to);
 	}
@@ -208,7 +208,7 @@ static int take_box(struct pick *p, const struct recipes_source *s, double where
 
 		if (from + box.row > all)
 			break;
-		rc = read_stream(p->cargo, s, from * width, to + n, bytes);
+		rc = read_stream(p->file_set, s, from * width, to + n, bytes);
 		n += bytes;
 	}
 	p->looked += n;
@@ -263,9 +263,9 @@ static int find_sources(struct pick *p)
 	size_t cap = 0;
 
 	for (size_t i = 0; i < p->n_spans; i++) {
-		const struct vv_file_span *x = &p->cargo->span[p->span[i]];
+		const struct vv_file_span *x = &p->file_set->span[p->span[i]];
 
-		if (i == 0 || p->cargo->span[p->span[i - 1]].file != x->file) {
+		if (i == 0 || p->file_set->span[p->span[i - 1]].file != x->file) {
 			if (vv_mem_room(&p->source, p->n_sources, &cap, sizeof(*p->source)) < 0)
 				return VV_ENOMEM;
 			p->source[p->n_sources++] = (struct recipes_source){ .span = &p->span[i] };
@@ -294,21 +294,21 @@ static const struct vv_manifest_kind *find_before(const struct vv_manifest *m, c
  * some times over, so it is not done for a little. */
 static bool holds(const struct vv_manifest_kind *b, uint64_t fresh)
 {
-	return b->promised && b->age < OLDEST && fresh <= GROWN * b->basis &&
-	       (b->fresh < LEAST_TOLD || !b->stored || b->fresh * 1000 * 20 >= b->stored * (uint64_t)b->promised * 17);
+	return b->expected_ratio && b->age < OLDEST && fresh <= GROWN * b->basis &&
+	       (b->fresh < LEAST_REPORTED || !b->stored || b->fresh * 1000 * 20 >= b->stored * (uint64_t)b->expected_ratio * 17);
 }
 
 /* What did not gain by being coded together, and now shrinks less, will not gain by it now. */
 static bool is_worn(const struct vv_manifest_kind *b, uint64_t fresh)
 {
-	return b->promised && !b->merged && b->age < OLDEST && fresh <= GROWN * b->basis;
+	return b->expected_ratio && !b->merged && b->age < OLDEST && fresh <= GROWN * b->basis;
 }
 
 /* What was chosen for a field before anything had happened in it is not for one in which something has. */
 static int is_easy_still(const struct pick *p, const struct vv_manifest_kind *b, bool *still)
 {
 	double ratio = EASY;
-	int rc = b->promised >= EASY * 1000 && p->n_samples ? vv_recipe_search_one(&b->recipe, &p->sample[0], &ratio) : 0;
+	int rc = b->expected_ratio >= EASY * 1000 && p->n_samples ? vv_recipe_search_one(&b->recipe, &p->sample[0], &ratio) : 0;
 
 	*still = ratio >= (double)EASY / 2;
 	return rc;
@@ -320,7 +320,7 @@ static bool is_large(const struct pick *p)
 }
 
 /* What is best if each file's instance is coded by itself. */
-static int taste_apart(struct pick *p, struct vv_recipe_search *out)
+static int try_apart(struct pick *p, struct vv_recipe_search *out)
 {
 	struct vv_form form = p->boxed ? box_form(&p->kind->form) : p->kind->form;
 	int rc = vv_recipe_search_choose(&form, (enum vv_effort)p->opt->effort, false, p->sample, p->n_samples, out);
@@ -332,7 +332,7 @@ static int taste_apart(struct pick *p, struct vv_recipe_search *out)
 
 /* And if those of all files are together. Large ones cannot be in one block, but stretches of them: they are short, and what is far before a
  * number is not there to predict it. */
-static int taste_together(struct pick *p, const struct vv_recipe_search *apart, struct vv_recipe_search *out)
+static int try_together(struct pick *p, const struct vv_recipe_search *apart, struct vv_recipe_search *out)
 {
 	struct vv_form form = p->kind->form;
 	bool as_apart;
@@ -340,7 +340,7 @@ static int taste_together(struct pick *p, const struct vv_recipe_search *apart, 
 
 	if (is_large(p)) {
 		form.plane = 0;
-		form.row = form.row * vv_head_type_size(form.type) <= VV_RECIPES_BRAID / 16 ? form.row : 0;
+		form.row = form.row * vv_head_type_size(form.type) <= VV_RECIPES_INTERLEAVE / 16 ? form.row : 0;
 	}
 	as_apart = !p->boxed && form.row == p->kind->form.row && form.plane == p->kind->form.plane;
 	if (p->boxed) {
@@ -357,7 +357,7 @@ static bool reuse(struct vv_file_set_kind *k, const struct vv_manifest_kind *b)
 {
 	k->recipe = b->recipe;
 	k->merged = b->merged;
-	k->promised = b->promised;
+	k->expected_ratio = b->expected_ratio;
 	k->basis = b->basis;
 	k->age = (uint8_t)(b->age + 1);
 	return true;
@@ -366,13 +366,13 @@ static bool reuse(struct vv_file_set_kind *k, const struct vv_manifest_kind *b)
 /* As the policy has it; of little memory no samples are needed, a trail does best. */
 static enum vv_segment_policy_code code_of(const struct pick *p)
 {
-	if (p->kind->joint || (p->kind->segment && p->little && p->cargo->policy.rule[p->kind->segment].code == VV_SEGMENT_POLICY_AUTO))
+	if (p->kind->joint || (p->kind->segment && p->little && p->file_set->policy.rule[p->kind->segment].code == VV_SEGMENT_POLICY_AUTO))
 		return p->opt->effort == VV_PACK_FAST ? VV_SEGMENT_POLICY_ZSTD : VV_SEGMENT_POLICY_TRAIL;
-	return (enum vv_segment_policy_code)p->cargo->policy.rule[p->kind->segment].code;
+	return (enum vv_segment_policy_code)p->file_set->policy.rule[p->kind->segment].code;
 }
 
 /* Memory is alike here and there, near and far: it is coded in large blocks, together. */
-static void obey(const struct pick *p, enum vv_segment_policy_code code)
+static void apply_policy(const struct pick *p, enum vv_segment_policy_code code)
 {
 	static const int8_t bytes[] = { 1, 3, 9 }, trails[] = { 1, 6, 12 };
 	bool deflate = code == VV_SEGMENT_POLICY_DEFLATE, trail = code == VV_SEGMENT_POLICY_TRAIL;
@@ -387,25 +387,25 @@ static void obey(const struct pick *p, enum vv_segment_policy_code code)
 	k->coded = code != VV_SEGMENT_POLICY_PLAIN;
 }
 
-bool vv_recipes_is_sociable(const struct vv_file_set *c, const struct vv_file_set_kind *k)
+bool vv_recipes_can_join_ranks(const struct vv_file_set *c, const struct vv_file_set_kind *k)
 {
 	unsigned code = c->policy.rule[k->segment].code;
 	bool trail = k->recipe.predictor == VV_PREDICT_TRAIL, bytes = k->recipe.width == 1 && k->recipe.record == 1;
-	bool noise = k->promised && k->promised < LEAST_RATIO;
+	bool noise = k->expected_ratio && k->expected_ratio < LEAST_RATIO;
 
 	return k->segment && k->decided && k->coded && !k->joint && (trail || bytes) && !noise &&
-	       (code == VV_SEGMENT_POLICY_AUTO || code == VV_SEGMENT_POLICY_TRAIL) && !vv_file_set_is_flowing(c, k);
+	       (code == VV_SEGMENT_POLICY_AUTO || code == VV_SEGMENT_POLICY_TRAIL) && !vv_file_set_cuts_by_content(c, k);
 }
 
-void vv_recipes_adopt(const struct vv_file_set *c, uint32_t kind, const struct vv_pack_options *opt)
+void vv_recipes_join_ranks(const struct vv_file_set *c, uint32_t kind, const struct vv_pack_options *opt)
 {
 	struct vv_file_set_kind *k = &c->kind[kind];
 
 	if (kind == VV_FILE_SET_SKELETON)
 		return;
-	if (!k->decided || (vv_recipes_is_sociable(c, k) && k->recipe.predictor != VV_PREDICT_TRAIL))
-		obey(&(struct pick){ .kind = k, .opt = opt }, VV_SEGMENT_POLICY_TRAIL);
-	k->decided = k->braided = true;
+	if (!k->decided || (vv_recipes_can_join_ranks(c, k) && k->recipe.predictor != VV_PREDICT_TRAIL))
+		apply_policy(&(struct pick){ .kind = k, .opt = opt }, VV_SEGMENT_POLICY_TRAIL);
+	k->decided = k->interleaved = true;
 }
 
 /* Numbers are, unless they fit into one block; memory that follows a trail, always: the nearer, the better what is alike is found. */
@@ -420,34 +420,34 @@ static bool is_braided(const struct pick *p)
 static int choose(struct pick *p)
 {
 	struct vv_file_set_kind *k = p->kind;
-	struct vv_recipe_search apart = { 0 }, taste = { 0 };
+	struct vv_recipe_search apart = { 0 }, search = { 0 };
 	uint64_t fresh = p->looked ? (uint64_t)((double)k->raw * (double)p->fresh / (double)p->looked) : 0;
 	bool good = p->before && holds(p->before, fresh);
 	int rc = good ? is_easy_still(p, p->before, &good) : 0;
 
 	if (rc == 0 && good && reuse(k, p->before)) {
-		k->braided = is_braided(p);
+		k->interleaved = is_braided(p);
 		k->coded = true;
 		return 0;
 	}
 	if (rc == 0)
-		rc = taste_apart(p, &apart);
+		rc = try_apart(p, &apart);
 	if (rc == 0 && p->n_sources > 1 && !(p->before && is_worn(p->before, fresh)))
-		rc = taste_together(p, &apart, &taste);
+		rc = try_together(p, &apart, &search);
 	if (rc)
 		return rc;
-	k->merged = p->n_sources > 1 && (taste.alike >= MERGE || taste.recipe.predictor == VV_PREDICT_TRAIL) &&
-		    (taste.ratio > apart.ratio * pays[p->opt->effort] || taste.recipe.predictor == VV_PREDICT_TRAIL);
+	k->merged = p->n_sources > 1 && (search.alike >= MERGE || search.recipe.predictor == VV_PREDICT_TRAIL) &&
+		    (search.ratio > apart.ratio * pays[p->opt->effort] || search.recipe.predictor == VV_PREDICT_TRAIL);
 	if (!k->merged)
-		taste = apart;
-	k->recipe = taste.recipe;
-	k->promised = taste.ratio < 4e6 ? (uint32_t)(taste.ratio * 1000) : UINT32_MAX;
+		search = apart;
+	k->recipe = search.recipe;
+	k->expected_ratio = search.ratio < 4e6 ? (uint32_t)(search.ratio * 1000) : UINT32_MAX;
 	k->basis = fresh;
 	/* samples of memory show what is near: not the other copy of an array, nor the same one of another process */
 	if (k->segment && k->recipe.coder == VV_CODEC_ZSTD && k->recipe.predictor != VV_PREDICT_TRAIL && (k->recipe.width == 1 || p->opt->effort != VV_PACK_FAST))
 		k->recipe.window = WINDOW_MEMORY;
 	k->merged |= k->segment != VV_SEGMENT_NONE;
-	k->braided = is_braided(p);
+	k->interleaved = is_braided(p);
 	k->coded = true;
 	return 0;
 }
@@ -458,7 +458,7 @@ static int look_and_choose(struct pick *p)
 	int rc;
 
 	if (code != VV_SEGMENT_POLICY_AUTO) {
-		obey(p, code);
+		apply_policy(p, code);
 		return 0;
 	}
 	p->seen = vv_mem_new(MAX_SEEN, sizeof(*p->seen));
@@ -501,12 +501,12 @@ static int choose_all(struct varve *v, struct vv_file_set *c, const struct vv_ma
 	for (size_t i = 0; i < c->n_kinds; i++)
 		memory += c->kind[i].segment ? c->kind[i].raw : 0;
 	while (rc == 0 && at < c->n_spans) {
-		size_t first = at, i = c->span[order[at]].kin;
+		size_t first = at, i = c->span[order[at]].kind_id;
 
-		while (at < c->n_spans && c->span[order[at]].kin == i)
+		while (at < c->n_spans && c->span[order[at]].kind_id == i)
 			at++;
 		if (i != VV_FILE_SET_SKELETON && !c->kind[i].decided)
-			pick[n++] = (struct pick){ .v = v, .cargo = c, .kind = &c->kind[i], .before = find_before(before, &c->kind[i]),
+			pick[n++] = (struct pick){ .v = v, .file_set = c, .kind = &c->kind[i], .before = find_before(before, &c->kind[i]),
 						   .opt = opt, .little = memory <= LITTLE, .chunk = chunk, .span = order + first, .n_spans = at - first };
 	}
 	if (rc == 0)
@@ -525,10 +525,10 @@ static void fold_tiny(struct vv_file_set *c)
 	struct vv_file_set_kind *skeleton = &c->kind[VV_FILE_SET_SKELETON];
 
 	for (size_t i = 0; i < c->n_spans; i++) {
-		struct vv_file_set_kind *k = &c->kind[c->span[i].kin];
+		struct vv_file_set_kind *k = &c->kind[c->span[i].kind_id];
 
 		if (k != skeleton && k->raw < TINY && !k->small)
-			c->span[i].kin = VV_FILE_SET_SKELETON;
+			c->span[i].kind_id = VV_FILE_SET_SKELETON;
 	}
 	for (size_t i = 1; i < c->n_kinds; i++)
 		if (c->kind[i].raw < TINY && !c->kind[i].small) {

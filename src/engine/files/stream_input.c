@@ -50,7 +50,7 @@ static int add_file(const struct vv_stream_input *in, struct vv_file_set *c, con
 
 /* ---- what is held ------------------------------------------------------------------------------------------------------------ */
 
-int vv_stream_input_offer(struct vv_file_set *c, uint32_t file, uint32_t kind, uint64_t at, const uint8_t *bytes, size_t n)
+int vv_stream_input_add(struct vv_file_set *c, uint32_t file, uint32_t kind, uint64_t at, const uint8_t *bytes, size_t n)
 {
 	struct vv_file_span *last = c->n_spans ? &c->span[c->n_spans - 1] : NULL;
 	int rc = vv_mem_room(&c->held, c->n_held, &c->held_cap, sizeof(*c->held));
@@ -58,13 +58,13 @@ int vv_stream_input_offer(struct vv_file_set *c, uint32_t file, uint32_t kind, u
 	if (rc)
 		return rc;
 	c->held[c->n_held++] = (struct vv_file_set_held){ .file = file, .at = at, .n = n, .bytes = bytes };
-	if (last && last->file == file && last->kin == kind && last->at + last->len == at) {
+	if (last && last->file == file && last->kind_id == kind && last->at + last->len == at) {
 		last->len += n;
 		return 0;
 	}
 	rc = vv_mem_room(&c->span, c->n_spans, &c->spans_cap, sizeof(*c->span));
 	if (rc == 0)
-		c->span[c->n_spans++] = (struct vv_file_span){ .file = file, .kin = kind, .at = at, .len = n };
+		c->span[c->n_spans++] = (struct vv_file_span){ .file = file, .kind_id = kind, .at = at, .len = n };
 	return rc;
 }
 
@@ -83,7 +83,7 @@ static int take_variable(struct vv_file_set *c, uint32_t file, uint64_t at, cons
 	k->last = file + 1;
 	if (k->instances == 1)
 		k->first.dim[0] += p->n;
-	return vv_stream_input_offer(c, file, kind, at, p->bytes, p->n);
+	return vv_stream_input_add(c, file, kind, at, p->bytes, p->n);
 }
 
 static int take_skeleton(struct vv_file_set *c, struct vv_file_set_file *f, const struct vv_stream_input_part *p)
@@ -137,7 +137,7 @@ static int offer_skeleton(struct vv_file_set *c, bool more)
 
 		f->offered = f->skeleton.n - f->skeleton.n % grain;
 		if (f->offered)
-			rc = vv_stream_input_offer(c, i, VV_FILE_SET_SKELETON, (uint64_t)f->st.st_size - f->skeleton.n, f->skeleton.p, f->offered);
+			rc = vv_stream_input_add(c, i, VV_FILE_SET_SKELETON, (uint64_t)f->st.st_size - f->skeleton.n, f->skeleton.p, f->offered);
 	}
 	return rc;
 }

@@ -27,11 +27,11 @@ struct vv_stream_input {
 	int (*next)(void *arg, struct vv_stream_input_part *out);
 };
 
-/* All up to the next pause, or the end: spans of the cargo, whose bytes are in memory. *more: it was a pause. What was taken before is stored. */
+/* All up to the next pause, or the end: spans of the file set, whose bytes are in memory. *more: it was a pause. What was taken before is stored. */
 int vv_stream_input_take(const struct vv_stream_input *in, struct vv_file_set *c, bool *more);
 
 /* A stretch of a file that is in memory, and is to be stored as of this kind, is added to what was taken; then all is put in order. */
-int vv_stream_input_offer(struct vv_file_set *c, uint32_t file, uint32_t kind, uint64_t at, const uint8_t *bytes, size_t n);
+int vv_stream_input_add(struct vv_file_set *c, uint32_t file, uint32_t kind, uint64_t at, const uint8_t *bytes, size_t n);
 void vv_stream_input_sort(struct vv_file_set *c);
 
 #endif

@@ -150,7 +150,7 @@ bool vv_unpack_is_of_one_rank(int rc)
 	return rc == VV_EDAMAGED || rc == VV_ENOENT || rc == VV_EIO || rc == VV_EDENIED;
 }
 
-static void lose(struct vv_unpack *u, struct vv_unpack_rank *r, int rc)
+static void mark_lost(struct vv_unpack *u, struct vv_unpack_rank *r, int rc)
 {
 	if (u->n_lost++ == 0)
 		vv_err_save(rc, &u->lost);
@@ -175,7 +175,7 @@ static int open_ranks(struct vv_unpack *u, const struct vv_commit *c, struct vv_
 			rc = not_files(u->lineage, u->epoch);
 		is_first &= rc != 0;
 		if (rest && vv_unpack_is_of_one_rank(rc)) {
-			lose(u, r, rc);
+			mark_lost(u, r, rc);
 			rc = 0;
 		}
 		r->first = u->n_files;
@@ -321,7 +321,7 @@ static void choice_fini(struct unpack_choice *c)
 }
 
 /* One list may not say that two files are one which its layer has apart. What two ranks have packed of one file may lie in different places. */
-static bool can_be_one(struct vv_unpack_file a, struct vv_unpack_file b)
+static bool can_be_same_file(struct vv_unpack_file a, struct vv_unpack_file b)
 {
 	const struct vv_runs *x = &a.region->runs, *y = &b.region->runs;
 
@@ -350,7 +350,7 @@ static int find_links(const struct vv_unpack *u, struct unpack_choice *c)
 		rc = VV_ENOMEM;
 	vv_file_links_group(link, n);
 	for (size_t i = 0; rc == 0 && i < n; i++)
-		if (link[i].first != link[i].file && can_be_one(vv_unpack_at(u, link[i].first), vv_unpack_at(u, link[i].file)))
+		if (link[i].first != link[i].file && can_be_same_file(vv_unpack_at(u, link[i].first), vv_unpack_at(u, link[i].file)))
 			c->first[link[i].file] = link[i].first + 1;
 	vv_mem_free(link);
 	return rc;
@@ -458,14 +458,14 @@ static int look(const struct vv_unpack *u, const struct vv_unpack_options *opt, 
 	for (size_t i = 0; rc == 0 && i < c->n; i++) {
 		const char *name = vv_unpack_at(u, c->v[i]).file->name;
 
-		rc = vv_output_dir_look(&t, name, &there);
+		rc = vv_output_dir_check_file(&t, name, &there);
 		if (rc == 0 && there && !opt->force)
 			add_there(&x, name);
 	}
 	for (size_t i = 0; rc == 0 && i < e.n && opt->share == 0; i++) {
 		bool link = e.v[i]->type == VV_MANIFEST_LINK;
 
-		rc = link ? vv_output_dir_look(&t, e.v[i]->name, &there) : vv_output_dir_look_folder(&t, e.v[i]->name);
+		rc = link ? vv_output_dir_check_file(&t, e.v[i]->name, &there) : vv_output_dir_check_folder(&t, e.v[i]->name);
 		if (rc == 0 && link && there && !opt->force)
 			add_there(&x, e.v[i]->name);
 	}
@@ -494,7 +494,7 @@ int vv_unpack_check(const struct vv_unpack *u, const struct vv_unpack_options *o
 /* ---- unpacking ---------------------------------------------------------------------------------------------------- */
 
 /* Files come in the order in which they were packed: neighbours share the most blocks. repeated: those that should be links, which cannot be; or the others. */
-static int lay_files(const struct vv_unpack *u, const struct unpack_choice *c, bool repeated, struct vv_output_files *k)
+static int write_all(const struct vv_unpack *u, const struct unpack_choice *c, bool repeated, struct vv_output_files *k)
 {
 	size_t i = 0;
 	int rc = 0;
@@ -520,7 +520,7 @@ static bool is_missing(const struct vv_unpack_report *r, const char *name)
 }
 
 /* Where there can be no link the file is laid down by itself: `is` says so. */
-static int lay_links(const struct vv_unpack *u, struct unpack_choice *c, struct vv_output_files *k)
+static int write_links(const struct vv_unpack *u, struct unpack_choice *c, struct vv_output_files *k)
 {
 	size_t missing = k->report.n_missing;
 
@@ -542,17 +542,17 @@ static int lay_links(const struct vv_unpack *u, struct unpack_choice *c, struct 
 		if (rc && rc != VV_ENOTSUP)
 			vv_output_files_miss(k, name, rc);
 	}
-	return k->report.copies ? lay_files(u, c, true, k) : 0;
+	return k->report.copies ? write_all(u, c, true, k) : 0;
 }
 
-static int lay_down(const struct vv_unpack *u, struct unpack_choice *c, struct vv_output_files *k)
+static int write_files(const struct vv_unpack *u, struct unpack_choice *c, struct vv_output_files *k)
 {
 	int rc = vv_output_files_init(k, c->n);
 
 	if (rc == 0)
-		rc = lay_files(u, c, false, k);
+		rc = write_all(u, c, false, k);
 	if (c->first && rc == 0)
-		rc = lay_links(u, c, k);
+		rc = write_links(u, c, k);
 	else if (c->first)
 		for (size_t i = 0; i < c->n; i++)
 			if (is_repeated(c, c->v[i]))
@@ -575,7 +575,7 @@ int vv_unpack_run(const struct vv_unpack *u, struct vv_pool *pool, const struct 
 		rc = vv_output_dir_open(&target, opt->folder, true);
 	k.bytes = c.bytes;
 	if (rc == 0 && c.n) {
-		rc = lay_down(u, &c, &k);
+		rc = write_files(u, &c, &k);
 		vv_output_files_fini(&k);
 	}
 	*out = k.report;

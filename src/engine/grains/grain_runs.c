@@ -7,7 +7,7 @@
 #include "engine/grains/repeats.h"
 #include <string.h>
 
-static int nowhere(void)
+static int err_no_grains(void)
 {
 	return vv_err_set(VV_EINVAL, "grains are said to come from where there are none");
 }
@@ -31,7 +31,7 @@ int vv_grain_runs_transfer(const struct vv_runs *from, uint64_t at, uint64_t len
 		run.at = to + (run.at - at);
 		rc = vv_run_add(out, run);
 	}
-	return rc || done == end ? rc : nowhere();
+	return rc || done == end ? rc : err_no_grains();
 }
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------------------- */
@@ -39,10 +39,10 @@ int vv_grain_runs_transfer(const struct vv_runs *from, uint64_t at, uint64_t len
 /* The first place that has bytes of the epoch's data from `at` on, or comes after all such places. */
 static size_t find_place(const struct vv_set *s, uint32_t ordinal, uint64_t at)
 {
-	const struct vv_set_place *p = s->place;
+	const struct vv_set_location *p = s->location;
 	size_t i;
 
-	VV_SEARCH(i, 0, s->n_places, p[i].ordinal < ordinal || (p[i].ordinal == ordinal && p[i].end <= at));
+	VV_SEARCH(i, 0, s->n_locations, p[i].ordinal < ordinal || (p[i].ordinal == ordinal && p[i].end <= at));
 	return i;
 }
 
@@ -51,18 +51,18 @@ static int transfer_data(const struct vv_set *s, uint32_t ordinal, uint64_t at, 
 {
 	int rc = 0;
 
-	for (size_t i = find_place(s, ordinal, at); rc == 0 && len && i < s->n_places; i++) {
-		const struct vv_set_place *p = &s->place[i];
+	for (size_t i = find_place(s, ordinal, at); rc == 0 && len && i < s->n_locations; i++) {
+		const struct vv_set_location *p = &s->location[i];
 		uint64_t some = p->end - at < len ? p->end - at : len;
 
 		if (p->ordinal != ordinal || p->at > at)
 			break;
-		rc = vv_grain_runs_transfer(&p->sheet->runs, at - p->at, some, to, out);
+		rc = vv_grain_runs_transfer(&p->shared_runs->runs, at - p->at, some, to, out);
 		at += some;
 		to += some;
 		len -= some;
 	}
-	return rc || !len ? rc : nowhere();
+	return rc || !len ? rc : err_no_grains();
 }
 
 /* What lies `distance` before, as often as it takes: what was just written may be copied on. */
@@ -79,7 +79,7 @@ static int repeat(struct vv_runs *found, uint64_t at, uint64_t len, uint64_t dis
 	return rc;
 }
 
-static int weave_piece(const struct vv_layer_writer *p, const struct vv_set *s, size_t i, struct vv_runs *found)
+static int build_piece(const struct vv_layer_writer *p, const struct vv_set *s, size_t i, struct vv_runs *found)
 {
 	const struct vv_piece *x = &s->now.piece[i];
 	uint64_t done, c = s->key.grain, at = x->at * c, len = x->len * c, number = vv_grain_number(x->from);
@@ -94,49 +94,49 @@ static int weave_piece(const struct vv_layer_writer *p, const struct vv_set *s, 
 		return transfer_data(s, vv_grain_ordinal(x->from), number * c, len, at, found);
 	case VV_PIECE_REPEAT:
 	default:
-		rc = vv_repeats_weave(p, s, i, at, found, &done);
+		rc = vv_repeats_emit(p, s, i, at, found, &done);
 		return rc ? rc : repeat(found, at + done, len - done, number * c);
 	}
 }
 
-int vv_grain_runs_place(struct vv_set *s, uint64_t at, uint64_t end, struct vv_shared_runs *sheet)
+int vv_grain_runs_place(struct vv_set *s, uint64_t at, uint64_t end, struct vv_shared_runs *shared_runs)
 {
-	if (vv_mem_room(&s->place, s->n_places, &s->places_cap, sizeof(*s->place)) < 0)
+	if (vv_mem_room(&s->location, s->n_locations, &s->locations_cap, sizeof(*s->location)) < 0)
 		return VV_ENOMEM;
-	s->place[s->n_places++] = (struct vv_set_place){ s->ordinal, at, end, vv_shared_runs_hold(sheet) };
+	s->location[s->n_locations++] = (struct vv_set_location){ s->ordinal, at, end, vv_shared_runs_ref(shared_runs) };
 	return 0;
 }
 
-void vv_grain_runs_displace(struct vv_set *s, uint32_t ordinal)
+void vv_grain_runs_forget_locations(struct vv_set *s, uint32_t ordinal)
 {
-	while (s->n_places && s->place[s->n_places - 1].ordinal >= ordinal)
-		vv_shared_runs_drop(s->place[--s->n_places].sheet);
+	while (s->n_locations && s->location[s->n_locations - 1].ordinal >= ordinal)
+		vv_shared_runs_unref(s->location[--s->n_locations].shared_runs);
 }
 
 /* Where the set's data of this epoch came to lie. */
 static int find_data(struct vv_layer_writer *p, struct vv_set *s)
 {
 	uint64_t len = s->now.data_end - s->now.data;
-	struct vv_shared_runs *sheet = vv_shared_runs_new();
+	struct vv_shared_runs *shared_runs = vv_shared_runs_new();
 	struct vv_runs in_stream = { 0 };
-	int rc = sheet ? vv_new_data_runs(p, s->now.data, s->now.data_end, &in_stream) : VV_ENOMEM;
+	int rc = shared_runs ? vv_new_data_runs(p, s->now.data, s->now.data_end, &in_stream) : VV_ENOMEM;
 
 	if (rc == 0)
-		rc = vv_grain_runs_transfer(&in_stream, s->now.data, len, 0, &sheet->runs);
+		rc = vv_grain_runs_transfer(&in_stream, s->now.data, len, 0, &shared_runs->runs);
 	if (rc == 0)
-		rc = vv_grain_runs_place(s, 0, len, sheet);
+		rc = vv_grain_runs_place(s, 0, len, shared_runs);
 	vv_run_fini(&in_stream);
-	vv_shared_runs_drop(sheet);
+	vv_shared_runs_unref(shared_runs);
 	return rc;
 }
 
-static int weave(struct vv_layer_writer *p, struct vv_set *s)
+static int build_runs(struct vv_layer_writer *p, struct vv_set *s)
 {
 	int rc = find_data(p, s);
 
 	s->now.found.n = 0;
 	for (size_t i = 0; rc == 0 && i < s->now.n_pieces; i++)
-		rc = weave_piece(p, s, i, &s->now.found);
+		rc = build_piece(p, s, i, &s->now.found);
 	s->now.placed = rc == 0;
 	return rc;
 }
@@ -168,7 +168,7 @@ static int changes(struct vv_layer_writer *p, struct vv_region *r, struct vv_run
 	const struct vv_span *span = &s->span[r->fine->k];
 	uint64_t c = s->key.grain, at = span->first * c, end = at + span->n * c;
 	struct vv_runs here = { 0 };
-	int rc = s->now.placed ? 0 : weave(p, s);
+	int rc = s->now.placed ? 0 : build_runs(p, s);
 
 	if (rc == 0)
 		rc = vv_run_slice(&s->now.found, at, end, &here);
@@ -208,7 +208,7 @@ int vv_grain_runs_runs(struct vv_layer_writer *p, struct vv_region *r, bool all,
 	struct vv_runs delta = { 0 };
 	int rc;
 
-	vv_shared_runs_drop(f->next);
+	vv_shared_runs_unref(f->next);
 	f->next = vv_shared_runs_new();
 	rc = f->next ? changes(p, r, &delta) : VV_ENOMEM;
 	if (rc == 0)
@@ -239,14 +239,14 @@ void vv_grain_runs_accept(struct vv_layer_writer *p)
 
 		if (!f)
 			continue;
-		vv_shared_runs_drop(f->table);
+		vv_shared_runs_unref(f->table);
 		f->table = f->next;
 		f->next = NULL;
 		f->len = p->region[i]->shape.len;
 	}
 }
 
-void vv_grain_runs_retract(struct vv_layer_writer *p)
+void vv_grain_runs_abandon(struct vv_layer_writer *p)
 {
 	for (size_t i = 0; p->v->grains && i < p->v->grains->n; i++) {
 		struct vv_set *s = p->v->grains->set[i];
@@ -254,7 +254,7 @@ void vv_grain_runs_retract(struct vv_layer_writer *p)
 		if (s->now.passed && s->sieve)
 			s->space->forget(s->sieve, s->ordinal);
 		if (s->now.passed)
-			vv_grain_runs_displace(s, s->ordinal);
+			vv_grain_runs_forget_locations(s, s->ordinal);
 		end_set(s);
 	}
 	for (size_t i = 0; i < p->n_regions; i++)

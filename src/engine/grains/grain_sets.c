@@ -7,7 +7,7 @@
 #include "engine/options.h"
 #include "engine/lost_memory.h"
 #include "engine/grains/written_pages.h"
-#include "track/fence.h"
+#include "track/write_protect.h"
 #include "track/memory.h"
 #include <inttypes.h>
 #include <string.h>
@@ -65,9 +65,9 @@ void vv_grain_sets_leave(struct vv_region *r)
 	if (f->set)
 		f->set->region[f->k] = NULL;
 	vv_written_pages_end(f);
-	vv_shared_runs_drop(f->table);
-	vv_shared_runs_drop(f->next);
-	vv_mem_unmap(f->shadow, f->shadow_len);
+	vv_shared_runs_unref(f->table);
+	vv_shared_runs_unref(f->next);
+	vv_mem_unmap(f->host_copy, f->host_copy_len);
 	vv_mem_free(f);
 	r->fine = NULL;
 	r->space = NULL;
@@ -110,9 +110,9 @@ int vv_grain_sets_assign(struct varve *v, struct vv_region *r, const struct vv_f
 
 static void forget_places(struct vv_set *s)
 {
-	for (size_t i = 0; i < s->n_places; i++)
-		vv_shared_runs_drop(s->place[i].sheet);
-	s->n_places = 0;
+	for (size_t i = 0; i < s->n_locations; i++)
+		vv_shared_runs_unref(s->location[i].shared_runs);
+	s->n_locations = 0;
 }
 
 void vv_grain_sets_close_sieve(struct vv_set *s)
@@ -121,7 +121,7 @@ void vv_grain_sets_close_sieve(struct vv_set *s)
 		s->space->close(s->sieve);
 	s->sieve = NULL;
 	s->space = s->key.space;
-	s->late = false;
+	s->is_rehashing = false;
 	forget_places(s);
 }
 
@@ -138,11 +138,11 @@ static void free_set(struct vv_set *s)
 {
 	vv_grain_sets_close_sieve(s);
 	vv_run_fini(&s->now.found);
-	vv_mem_free(s->place);
+	vv_mem_free(s->location);
 	vv_mem_free(s->region);
 	vv_mem_free(s->span);
 	vv_mem_free(s->now.piece);
-	vv_mem_free(s->now.echo);
+	vv_mem_free(s->now.repeat);
 	vv_mem_free(s);
 }
 
@@ -166,7 +166,7 @@ void vv_grain_sets_free(struct varve *v)
 		const struct vv_set *s = g->set[i];
 
 		/* A device is lost to a child of fork, and so is what a thread was at work on which the child does not have. */
-		if (mine || (s->space == vv_space_host() && !s->late))
+		if (mine || (s->space == vv_space_host() && !s->is_rehashing))
 			free_set(g->set[i]);
 	}
 	vv_mem_free(g->set);
@@ -280,7 +280,7 @@ static int try_sieve(struct varve *v, struct vv_set *s, const struct vv_space *s
 		.states = shares(v) ? STATES : 0,
 		.compare = strcmp(vv_conf_text(&v->ctx.conf, "verify"), "bytes") == 0,
 		.device = s->key.device,
-		.guard = vv_fence_try,
+		.guard = vv_write_protect_try_read,
 	};
 
 	s->space = space;
@@ -353,23 +353,23 @@ static int take_pieces(void *arg, const struct vv_piece *piece, size_t n)
 	return 0;
 }
 
-int vv_grain_sets_shade(struct vv_set *s)
+int vv_grain_sets_copy_to_host(struct vv_set *s)
 {
 	for (size_t i = 0; s->space != s->key.space && i < s->n; i++) {
 		struct vv_fine *f = s->region[i]->fine;
 		int rc;
 
-		if (f->shadow_len != s->span[i].len) {
-			vv_mem_unmap(f->shadow, f->shadow_len);
-			f->shadow = vv_mem_map((size_t)s->span[i].len);
-			f->shadow_len = f->shadow ? (size_t)s->span[i].len : 0;
-			if (!f->shadow && s->span[i].len)
+		if (f->host_copy_len != s->span[i].len) {
+			vv_mem_unmap(f->host_copy, f->host_copy_len);
+			f->host_copy = vv_mem_map((size_t)s->span[i].len);
+			f->host_copy_len = f->host_copy ? (size_t)s->span[i].len : 0;
+			if (!f->host_copy && s->span[i].len)
 				return VV_ENOMEM;
 		}
-		rc = s->key.space->copy_out(f->shadow, s->region[i]->p, f->shadow_len);
+		rc = s->key.space->copy_out(f->host_copy, s->region[i]->p, f->host_copy_len);
 		if (rc)
 			return rc;
-		s->span[i].p = f->shadow;
+		s->span[i].p = f->host_copy;
 	}
 	return 0;
 }
@@ -378,10 +378,10 @@ int vv_grain_sets_shade(struct vv_set *s)
 static void look_at_pages(struct varve *v, struct vv_set *s)
 {
 	for (size_t i = 0; s->key.space == vv_space_host() && i < s->n; i++)
-		s->span[i].maybe = vv_written_pages_look(v, s->region[i]);
+		s->span[i].maybe = vv_written_pages_collect(v, s->region[i]);
 }
 
-void vv_grain_sets_expose(struct varve *v)
+void vv_grain_sets_stop_watching(struct varve *v)
 {
 	for (size_t i = 0; i < v->n_regions; i++)
 		if (v->region[i]->fine)
@@ -403,7 +403,7 @@ static int blame(struct vv_set *s, int rc)
 
 	vv_err_save(rc, &error);
 	for (size_t i = 0; s->key.space == vv_space_host() && i < s->n; i++)
-		if (vv_fence_try(touch, s->region[i]) < 0)
+		if (vv_write_protect_try_read(touch, s->region[i]) < 0)
 			return vv_lost_memory_error(s->region[i]);
 	rc = vv_err_restore(&error);
 	for (size_t i = 0; rc == VV_EDAMAGED && i < s->n && i < NAMED; i++)
@@ -426,7 +426,7 @@ static int pass(struct varve *v, struct vv_set *s)
 	int rc = vv_grain_sets_open_sieve(v, s, false);
 
 	if (rc == 0)
-		rc = vv_grain_sets_shade(s);
+		rc = vv_grain_sets_copy_to_host(s);
 	if (rc)
 		return rc;
 	look_at_pages(v, s);
@@ -491,7 +491,7 @@ static void read_end(void *arg)
 int vv_grain_sets_read_tail(const struct vv_region *r, uint8_t bytes[VV_GRAIN_MAX], size_t *n)
 {
 	struct grain_sets_reading x = { r, bytes, (size_t)(r->shape.len % r->fine->key.grain), 0 };
-	int rc = x.n ? vv_fence_try(read_end, &x) : 0;
+	int rc = x.n ? vv_write_protect_try_read(read_end, &x) : 0;
 
 	*n = x.n;
 	return rc ? rc : x.rc;
@@ -559,14 +559,14 @@ static int take_all(struct vv_layer_writer *p)
 	for (size_t i = 0; rc == 0 && i < g->n; i++) {
 		struct vv_set *s = g->set[i];
 
-		rc = s->key.space->settle(s->key.device, g->cuda_stream);
+		rc = s->key.space->sync(s->key.device, g->cuda_stream);
 		if (rc == 0)
 			rc = take_set(v, s);
 		if (rc == 0)
 			count(p, s);
 	}
 	for (size_t i = 0; rc == 0 && i < g->n; i++)
-		rc = vv_repeats_take(p, g->set[i]);
+		rc = vv_repeats_find(p, g->set[i]);
 	for (size_t i = 0; rc == 0 && i < v->n_regions; i++)
 		if (v->region[i]->fine)
 			rc = take_tail(p, v->region[i]);

@@ -32,11 +32,11 @@ struct vv_fine {
 	struct vv_calls calls; /* when it last told */
 	uint64_t watched;      /* bytes that it had then */
 	uint64_t *maybe;
-	unsigned patience;     /* epochs to go before watching is tried again */
+	unsigned retry_in;     /* epochs to go before watching is tried again */
 	unsigned backoff;
-	uint32_t late, late_end; /* grains of its own that are learned behind the return of a restart: engine/grains/relearn.c */
-	uint8_t *shadow;       /* its bytes in the host's memory, where it is a device's and a sieve of the host looks at it */
-	size_t shadow_len;
+	uint32_t unhashed, unhashed_end; /* grains of its own that are learned behind the return of a restart: engine/grains/rehash.c */
+	uint8_t *host_copy;       /* its bytes in the host's memory, where it is a device's and a sieve of the host looks at it */
+	size_t host_copy_len;
 
 	/* Of the epoch under way: */
 	enum { VV_TAIL_SAME, VV_TAIL_ZERO, VV_TAIL_NEW } tail_is;
@@ -44,10 +44,10 @@ struct vv_fine {
 	struct vv_shared_runs *next; /* what its table will be */
 };
 
-struct vv_set_place { /* where the bytes at..end of the data of an epoch lie: runs, from `at` on */
+struct vv_set_location { /* where the bytes at..end of the data of an epoch lie: runs, from `at` on */
 	uint32_t ordinal;
 	uint64_t at, end;
-	struct vv_shared_runs *sheet;
+	struct vv_shared_runs *shared_runs;
 };
 
 struct vv_repeat { /* engine/grains/repeats.h: pages of the stream that a piece repeats */
@@ -59,8 +59,8 @@ struct vv_repeat { /* engine/grains/repeats.h: pages of the stream that a piece 
 struct vv_set_epoch {
 	struct vv_piece *piece;
 	size_t n_pieces, pieces_cap;
-	struct vv_repeat *echo; /* ascending */
-	size_t n_echoes, echoes_cap;
+	struct vv_repeat *repeat; /* ascending */
+	size_t n_repeats, repeats_cap;
 	uint64_t data, data_end; /* in the stream */
 	uint8_t type;            /* of their elements, if all regions have the same; else bytes */
 	bool passed;
@@ -78,9 +78,9 @@ struct vv_set {
 	size_t n, cap;
 	uint32_t end;     /* of the numbers */
 	uint32_t ordinal; /* the last one used */
-	struct vv_set_place *place; /* ascending, and those of one ordinal by their bytes */
-	size_t n_places, places_cap;
-	bool late; /* what its regions held at a restart is still being learned */
+	struct vv_set_location *location; /* ascending, and those of one ordinal by their bytes */
+	size_t n_locations, locations_cap;
+	bool is_rehashing; /* what its regions held at a restart is still being learned */
 
 	struct vv_set_epoch now;
 };
@@ -116,14 +116,14 @@ void vv_grain_sets_close_sieve(struct vv_set *s);
 /* The host's instead of the device's, which had no memory; with a warning. */
 int vv_grain_sets_fall_back(struct varve *v, struct vv_set *s);
 /* The spans of a set that the host looks at although it is a device's are copies in the host's memory. */
-int vv_grain_sets_shade(struct vv_set *s);
+int vv_grain_sets_copy_to_host(struct vv_set *s);
 /* What is less than a grain at a region's end. */
 int vv_grain_sets_read_tail(const struct vv_region *r, uint8_t bytes[VV_GRAIN_MAX], size_t *n);
 /* All will be written: nobody watches any more. */
-void vv_grain_sets_expose(struct varve *v);
+void vv_grain_sets_stop_watching(struct varve *v);
 void vv_grain_sets_free(struct varve *v);
 /* In the call of a checkpoint: what all sets have that is new, into the stream; its pages are added to p->chunks. If it fails,
- * vv_grain_runs_retract. */
+ * vv_grain_runs_abandon. */
 int vv_grain_sets_take(struct vv_layer_writer *p);
 /* Nothing is known any more. */
 void vv_grain_sets_forget(struct varve *v);

@@ -50,10 +50,10 @@ int vv_new_data_begin(struct vv_layer_writer *p, const struct vv_space *space)
 		trim(s, s->used > LEAST ? s->used : LEAST);
 	s->space = space;
 	s->used = 0;
-	s->pass = p;
-	s->len = s->asked = s->gone = 0;
+	s->writer = p;
+	s->len = s->asked = s->recycled = 0;
 	s->placed = s->in_blocks = 0;
-	s->sifted = s->broken = false;
+	s->deduped = s->broken = false;
 	return vv_new_data_end(s);
 }
 
@@ -150,7 +150,7 @@ static int place_page(struct vv_layer_writer *p, size_t i)
 	else if (s->pages.now[i] != VV_CHUNK_UNKNOWN && !vv_rank_dedup_is_claim(p, s->pages.now[i]))
 		return 0;
 	count_in_blocks(s, 1);
-	rc = vv_layer_writer_place(p, &s->pages, i, &s->digest[i], page_bytes(s, i), VV_PLACE_LYING, VV_NEW_DATA_TAG, &added);
+	rc = vv_layer_writer_place(p, &s->pages, i, &s->digest[i], page_bytes(s, i), VV_PLACE_STABLE, VV_NEW_DATA_TAG, &added);
 	if (!added)
 		count_in_blocks(s, -1);
 	return rc;
@@ -171,7 +171,7 @@ void vv_new_data_stored(struct vv_new_data *s, uint32_t adds)
 	count_in_blocks(s, -(int)adds);
 }
 
-void vv_new_data_break(struct vv_new_data *s)
+void vv_new_data_fail(struct vv_new_data *s)
 {
 	pthread_mutex_lock(&s->lock);
 	s->broken = true;
@@ -196,17 +196,17 @@ static int wait_stored(struct vv_layer_writer *p)
 /* Whole blocks that are filled are stored now, and used again. */
 static int drain(struct vv_new_data *s)
 {
-	struct vv_layer_writer *p = s->pass;
+	struct vv_layer_writer *p = s->writer;
 	uint64_t len = s->len;
 	int rc = 0;
 
 	s->len = len / VV_NEW_DATA_BLOCK * VV_NEW_DATA_BLOCK;
-	if (s->len <= s->gone)
+	if (s->len <= s->recycled)
 		rc = vv_err_set(VV_EINVAL, "nothing of what is new is there yet, and there is no room for more (option stage)");
 	if (rc == 0)
 		rc = vv_new_data_end(s);
 	if (rc == 0)
-		rc = vv_index_reserve(&p->v->history->index, s->pages.n_chunks - s->placed);
+		rc = vv_index_reserve(&p->v->index_cache->index, s->pages.n_chunks - s->placed);
 	if (rc == 0 && !p->block_writer)
 		rc = p->source.open(p);
 	if (rc == 0) {
@@ -215,7 +215,7 @@ static int drain(struct vv_new_data *s)
 	}
 	if (rc == 0)
 		rc = wait_stored(p);
-	s->gone = s->len;
+	s->recycled = s->len;
 	s->len = len;
 	return rc;
 }
@@ -238,7 +238,7 @@ uint8_t *vv_new_data_room(struct vv_new_data *s, size_t want, size_t *got)
 {
 	size_t block = (size_t)(s->asked / VV_NEW_DATA_BLOCK), off = (size_t)(s->asked % VV_NEW_DATA_BLOCK);
 
-	if (s->most && s->asked - s->gone == (uint64_t)s->most * VV_NEW_DATA_BLOCK) {
+	if (s->most && s->asked - s->recycled == (uint64_t)s->most * VV_NEW_DATA_BLOCK) {
 		s->failed = drain(s);
 		if (s->failed)
 			return NULL;
@@ -280,17 +280,17 @@ int vv_new_data_append(struct vv_new_data *s, const void *p, size_t len)
 
 void vv_new_data_rewind(struct vv_new_data *s, uint64_t len)
 {
-	s->len = s->asked = len > s->gone ? len : s->gone;
+	s->len = s->asked = len > s->recycled ? len : s->recycled;
 }
 
 /* ---- with other ranks ----------------------------------------------------------------------------------------------------------- */
 
-int vv_new_data_sift(struct vv_layer_writer *p, uint64_t first)
+int vv_new_data_drop_known(struct vv_layer_writer *p, uint64_t first)
 {
 	struct vv_new_data *s = p->v->grains ? &p->v->grains->new_data : NULL;
 	int rc = 0;
 
-	if (!s || s->sifted)
+	if (!s || s->deduped)
 		return 0;
 	hash_pages(p->v);
 	for (size_t i = 0; p->claims && rc == 0 && i < s->pages.n_chunks; i++) {
@@ -300,21 +300,21 @@ int vv_new_data_sift(struct vv_layer_writer *p, uint64_t first)
 		else if (vv_rank_dedup_is_claim(p, s->pages.now[i]))
 			p->st.bytes_dup_space -= vv_region_chunk_len(&s->pages, i); /* counted when it is placed, or when others store it */
 	}
-	s->sifted = rc == 0;
+	s->deduped = rc == 0;
 	return rc;
 }
 
-void vv_new_data_heard(struct vv_layer_writer *p)
+void vv_new_data_after_exchange(struct vv_layer_writer *p)
 {
 	struct vv_region *r = p->v->grains ? &p->v->grains->new_data.pages : NULL;
 
 	for (size_t i = 0; r && p->claims && i < r->n_chunks; i++)
 		if (vv_rank_dedup_is_claim(p, r->now[i]) &&
-		    p->claims->state[vv_rank_dedup_number(p, r->now[i])] == VV_CLAIM_REFERRED)
+		    p->claims->state[vv_rank_dedup_number(p, r->now[i])] == VV_CLAIM_REMOTE)
 			p->st.bytes_dup_ranks += vv_region_chunk_len(r, i);
 }
 
-void vv_new_data_promise(struct vv_layer_writer *p, uint64_t *pos)
+void vv_new_data_assign_positions(struct vv_layer_writer *p, uint64_t *pos)
 {
 	struct vv_region *r = p->v->grains ? &p->v->grains->new_data.pages : NULL;
 	struct vv_claims *c = p->claims;
@@ -322,7 +322,7 @@ void vv_new_data_promise(struct vv_layer_writer *p, uint64_t *pos)
 	for (size_t i = 0; r && i < r->n_chunks; i++) {
 		size_t k = vv_rank_dedup_number(p, r->now[i]);
 
-		if (!vv_rank_dedup_is_claim(p, r->now[i]) || c->state[k] == VV_CLAIM_REFERRED || c->pos[k] != UINT64_MAX)
+		if (!vv_rank_dedup_is_claim(p, r->now[i]) || c->state[k] == VV_CLAIM_REMOTE || c->pos[k] != UINT64_MAX)
 			continue;
 		c->pos[k] = *pos;
 		*pos += vv_region_chunk_len(r, i);
@@ -333,7 +333,7 @@ void vv_new_data_promise(struct vv_layer_writer *p, uint64_t *pos)
 
 int vv_new_data_place(struct vv_layer_writer *p)
 {
-	int rc = vv_new_data_sift(p, 0);
+	int rc = vv_new_data_drop_known(p, 0);
 
 	return rc || !p->v->grains ? rc : place_pages(p);
 }
@@ -344,7 +344,7 @@ int vv_new_data_runs(const struct vv_layer_writer *p, uint64_t at, uint64_t end,
 	int rc = 0;
 
 	for (size_t i = (size_t)(at / VV_NEW_DATA_PAGE); rc == 0 && at < end; i++) {
-		struct vv_run run = vv_layer_writer_run(&p->v->history->index, r, i, r->now[i]);
+		struct vv_run run = vv_layer_writer_run(&p->v->index_cache->index, r, i, r->now[i]);
 		uint64_t to = run.at + run.len < end ? run.at + run.len : end;
 
 		run.pos += run.layer ? at - run.at : 0;

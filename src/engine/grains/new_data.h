@@ -16,18 +16,18 @@ struct vv_new_data {
 	size_t n_blocks, blocks_cap;
 	size_t used;                  /* of them, in this epoch; what was not in the last one is given back */
 	size_t most;                  /* blocks, before what is there must be stored; 0: no limit */
-	struct vv_layer_writer *pass;         /* of the epoch under way */
+	struct vv_layer_writer *writer;         /* of the epoch under way */
 	uint64_t len, asked;          /* bytes that are there; and that room was given for */
 	struct vv_region pages;       /* as a region of which only its length, chunks and what they hold now mean anything */
-	struct vv_digest *digest;     /* per page, once they are sifted */
+	struct vv_digest *digest;     /* per page, once they are deduped */
 	size_t pages_cap;
 	size_t placed;                /* pages */
 	pthread_mutex_t lock;         /* of the next two */
 	pthread_cond_t written;
 	size_t in_blocks;             /* pages handed to the block writer and not written yet */
 	bool broken;                  /* writing has failed */
-	uint64_t gone;                /* bytes whose room has been used again */
-	bool sifted;
+	uint64_t recycled;                /* bytes whose room has been used again */
+	bool deduped;
 	int failed;                   /* why there was no room */
 };
 
@@ -46,15 +46,15 @@ int vv_new_data_end(struct vv_new_data *s);
 /* What came after the first len bytes is given up; what is stored of it already stays, and nobody refers to it. */
 void vv_new_data_rewind(struct vv_new_data *s, uint64_t len);
 /* Hashes all pages and drops known ones. Where other ranks are asked, the rest becomes claims, numbered from `first` on. */
-int vv_new_data_sift(struct vv_layer_writer *p, uint64_t first);
+int vv_new_data_drop_known(struct vv_layer_writer *p, uint64_t first);
 /* The others have been asked. */
-void vv_new_data_heard(struct vv_layer_writer *p);
+void vv_new_data_after_exchange(struct vv_layer_writer *p);
 /* The positions that it will have, from *pos on. */
-void vv_new_data_promise(struct vv_layer_writer *p, uint64_t *pos);
+void vv_new_data_assign_positions(struct vv_layer_writer *p, uint64_t *pos);
 int vv_new_data_place(struct vv_layer_writer *p);
 /* On the writing thread: `adds` more of its pages are written; or writing has failed. */
 void vv_new_data_stored(struct vv_new_data *s, uint32_t adds);
-void vv_new_data_break(struct vv_new_data *s);
+void vv_new_data_fail(struct vv_new_data *s);
 /* Where bytes at..end came to lie; out: in the same offsets. */
 int vv_new_data_runs(const struct vv_layer_writer *p, uint64_t at, uint64_t end, struct vv_runs *out);
 

@@ -1,7 +1,7 @@
 #include "engine/grains/repeats.h"
 #include "base/mem.h"
 #include "base/search.h"
-#include "track/fence.h"
+#include "track/write_protect.h"
 #include <string.h>
 
 enum { LONGEST = 16 * VV_NEW_DATA_PAGE }; /* bytes of an echo */
@@ -62,21 +62,21 @@ static void read_period(void *arg)
 }
 
 /* The first period of the piece, as often as there is room for it. False: it is cut by the end of a region, or another thread has written there since. */
-static bool fill(const struct vv_set *s, const struct vv_piece *x, uint8_t *echo, uint64_t len, int *rc)
+static bool fill(const struct vv_set *s, const struct vv_piece *x, uint8_t *repeat, uint64_t len, int *rc)
 {
 	const struct vv_span *span = &s->span[vv_grain_span_of(s->span, s->n, x->at)];
 	uint32_t period = (uint32_t)vv_grain_number(x->from), index = x->at - span->first;
-	struct repeats_reading r = { s, span->p + (uint64_t)index * s->key.grain, echo, (size_t)period * s->key.grain, 0 };
+	struct repeats_reading r = { s, span->p + (uint64_t)index * s->key.grain, repeat, (size_t)period * s->key.grain, 0 };
 
 	*rc = 0;
 	if (index + period > span->n)
 		return false;
-	*rc = vv_fence_try(read_period, &r);
+	*rc = vv_write_protect_try_read(read_period, &r);
 	*rc = *rc ? *rc : r.rc;
-	if (*rc == 0 && s->space->holds && !s->space->holds(s->sieve, x->at, period, echo))
+	if (*rc == 0 && s->space->holds && !s->space->holds(s->sieve, x->at, period, repeat))
 		return false;
 	for (size_t at = r.n; at < len; at += r.n)
-		memcpy(echo + at, echo, r.n);
+		memcpy(repeat + at, repeat, r.n);
 	return *rc == 0;
 }
 
@@ -95,41 +95,41 @@ static void uncount(struct varve_stats *st, uint64_t bytes)
 	st->bytes_dup_time -= bytes - here;
 }
 
-static int add(struct vv_layer_writer *p, struct vv_set *s, size_t piece, const uint8_t *echo, uint64_t len)
+static int add(struct vv_layer_writer *p, struct vv_set *s, size_t piece, const uint8_t *repeat, uint64_t len)
 {
 	static const uint8_t nothing[VV_NEW_DATA_PAGE];
 	struct vv_new_data *stream = &p->v->grains->new_data;
 	size_t gap = (size_t)gap_before(p);
-	int rc = vv_mem_room(&s->now.echo, s->now.n_echoes, &s->now.echoes_cap, sizeof(*s->now.echo));
+	int rc = vv_mem_room(&s->now.repeat, s->now.n_repeats, &s->now.repeats_cap, sizeof(*s->now.repeat));
 
 	if (rc == 0)
 		rc = vv_new_data_append(stream, nothing, gap);
 	if (rc)
 		return rc;
-	s->now.echo[s->now.n_echoes++] = (struct vv_repeat){ piece, stream->len, len };
+	s->now.repeat[s->now.n_repeats++] = (struct vv_repeat){ piece, stream->len, len };
 	uncount(&p->st, gap + len);
-	return vv_new_data_append(stream, echo, (size_t)len);
+	return vv_new_data_append(stream, repeat, (size_t)len);
 }
 
-int vv_repeats_take(struct vv_layer_writer *p, struct vv_set *s)
+int vv_repeats_find(struct vv_layer_writer *p, struct vv_set *s)
 {
-	uint8_t *echo = NULL;
+	uint8_t *repeat = NULL;
 	int rc = 0;
 
-	s->now.n_echoes = 0;
+	s->now.n_repeats = 0;
 	for (size_t i = 0; rc == 0 && i < s->now.n_pieces; i++) {
 		uint64_t len = length(s, &s->now.piece[i]);
 
 		if (!len || !pays(s, i, len, gap_before(p)))
 			continue;
-		if (!echo)
-			echo = vv_mem_new(LONGEST, 1);
-		if (!echo)
+		if (!repeat)
+			repeat = vv_mem_new(LONGEST, 1);
+		if (!repeat)
 			return VV_ENOMEM;
-		if (fill(s, &s->now.piece[i], echo, len, &rc))
-			rc = add(p, s, i, echo, len);
+		if (fill(s, &s->now.piece[i], repeat, len, &rc))
+			rc = add(p, s, i, repeat, len);
 	}
-	vv_mem_free(echo);
+	vv_mem_free(repeat);
 	return rc;
 }
 
@@ -137,11 +137,11 @@ static const struct vv_repeat *find(const struct vv_set *s, size_t piece)
 {
 	size_t i;
 
-	VV_SEARCH(i, 0, s->now.n_echoes, s->now.echo[i].piece < piece);
-	return i < s->now.n_echoes && s->now.echo[i].piece == piece ? &s->now.echo[i] : NULL;
+	VV_SEARCH(i, 0, s->now.n_repeats, s->now.repeat[i].piece < piece);
+	return i < s->now.n_repeats && s->now.repeat[i].piece == piece ? &s->now.repeat[i] : NULL;
 }
 
-int vv_repeats_weave(const struct vv_layer_writer *p, const struct vv_set *s, size_t piece, uint64_t at, struct vv_runs *out, uint64_t *done)
+int vv_repeats_emit(const struct vv_layer_writer *p, const struct vv_set *s, size_t piece, uint64_t at, struct vv_runs *out, uint64_t *done)
 {
 	uint64_t len = (uint64_t)s->now.piece[piece].len * s->key.grain;
 	const struct vv_repeat *e = find(s, piece);

@@ -6,8 +6,8 @@
 #include "engine/grains/grain_sets.h"
 
 /* After a set's pass: for long repetitions of what is short. */
-int vv_repeats_take(struct vv_layer_writer *p, struct vv_set *s);
+int vv_repeats_find(struct vv_layer_writer *p, struct vv_set *s);
 /* The piece, from `at` on in `out`, as far as whole echoes go; *done: bytes. Nothing if it has no echo. */
-int vv_repeats_weave(const struct vv_layer_writer *p, const struct vv_set *s, size_t piece, uint64_t at, struct vv_runs *out, uint64_t *done);
+int vv_repeats_emit(const struct vv_layer_writer *p, const struct vv_set *s, size_t piece, uint64_t at, struct vv_runs *out, uint64_t *done);
 
 #endif

@@ -61,7 +61,7 @@ static void begin(struct varve *v, struct vv_region *r, uintptr_t lo, uintptr_t 
 		vv_err_clear();
 		vv_mem_free(f->maybe);
 		f->maybe = NULL;
-		f->patience = UINT32_MAX / 2;
+		f->retry_in = UINT32_MAX / 2;
 		return;
 	}
 	f->scan = v->tracking.scan;
@@ -99,20 +99,20 @@ bool vv_written_pages_start(struct varve *v, struct vv_region *r)
 	vv_written_pages_end(f);
 	if (!can_be_watched(v, r, &lo, &hi))
 		return false;
-	if (f->patience)
-		f->patience--;
+	if (f->retry_in)
+		f->retry_in--;
 	else
 		begin(v, r, lo, hi);
 	return f->scan;
 }
 
-int vv_written_pages_ask(struct vv_region *r, uint64_t at, uint64_t end)
+int vv_written_pages_peek(struct vv_region *r, uint64_t at, uint64_t end)
 {
 	const struct vv_fine *f = r->fine;
 	struct looking l = { r, 0 };
 	uintptr_t page = vv_memory_page(), lo = ((uintptr_t)r->p + at) / page * page, hi = ((uintptr_t)r->p + end + page - 1) / page * page;
 
-	return vv_scan_look(f->scan, lo < f->lo ? f->lo : lo, hi > f->hi ? f->hi : hi, seen, &l);
+	return vv_scan_peek(f->scan, lo < f->lo ? f->lo : lo, hi > f->hi ? f->hi : hi, seen, &l);
 }
 
 /* The ends of a region lie on pages that are not its own. */
@@ -133,7 +133,7 @@ static int look(struct vv_region *r, uint64_t *pages)
 	return rc;
 }
 
-const uint64_t *vv_written_pages_look(struct varve *v, struct vv_region *r)
+const uint64_t *vv_written_pages_collect(struct varve *v, struct vv_region *r)
 {
 	struct vv_fine *f = r->fine;
 	uintptr_t lo = 0, hi = 0;
@@ -142,8 +142,8 @@ const uint64_t *vv_written_pages_look(struct varve *v, struct vv_region *r)
 	if (!can_be_watched(v, r, &lo, &hi) || (f->scan && (lo != f->lo || hi != f->hi || r->shape.len != f->watched)))
 		vv_written_pages_end(f);
 	if (!f->scan) {
-		if (f->patience)
-			f->patience--;
+		if (f->retry_in)
+			f->retry_in--;
 		else if (lo < hi)
 			begin(v, r, lo, hi);
 		return NULL;
@@ -155,7 +155,7 @@ const uint64_t *vv_written_pages_look(struct varve *v, struct vv_region *r)
 	}
 	if (v->tracking.automatic && (double)pages * PAGE > DENSE * (double)r->shape.len) {
 		f->backoff = f->backoff ? 2 * f->backoff : 4;
-		f->patience = f->backoff;
+		f->retry_in = f->backoff;
 		vv_scan_detach(f->scan, f->lo, f->hi);
 		f->scan = NULL; /* what was seen counts this time */
 		return f->maybe;

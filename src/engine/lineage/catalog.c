@@ -116,7 +116,7 @@ int vv_catalog_open(struct vv_store *store, const char *name, bool create, struc
 	if (rc == VV_ENOENT || rc == VV_EDAMAGED)
 		rc = open_without(&lin, object, rc, create);
 	if (rc == 0)
-		rc = vv_provenance_new(store, &lin.annals);
+		rc = vv_provenance_new(store, &lin.provenance);
 	if (rc == 0)
 		*out = lin;
 	return rc;
@@ -134,7 +134,7 @@ int vv_catalog_adopt(struct vv_store *store, const char *name, const uint8_t id[
 	vv_name_record(object, name);
 	rc = put_record(&lin, object);
 	if (rc == 0)
-		rc = vv_provenance_new(store, &lin.annals);
+		rc = vv_provenance_new(store, &lin.provenance);
 	if (rc == 0)
 		*out = lin;
 	return rc;
@@ -246,7 +246,7 @@ int vv_catalog_list(const struct vv_lineage *lin, uint64_t from, struct vv_listi
 	return 0;
 }
 
-bool vv_catalog_lists(const struct vv_listing *l, uint64_t layer)
+bool vv_catalog_has_layer(const struct vv_listing *l, uint64_t layer)
 {
 	struct vv_layer_name key = { .layer = layer };
 
@@ -262,7 +262,7 @@ static size_t first_of_epoch(const struct vv_listing *l, uint64_t epoch)
 }
 
 /* If any layer of a rank's place is here, so should be all of them. */
-int vv_catalog_whereabouts(const struct vv_listing *l, const struct vv_commit *c, uint8_t **where)
+int vv_catalog_locate_layers(const struct vv_listing *l, const struct vv_commit *c, uint8_t **where)
 {
 	enum { PLACE = 4 }; /* of a place's lowest rank: one of its layers is here */
 	uint8_t *w = vv_mem_new(c->n_ranks, sizeof(*w));
@@ -275,11 +275,11 @@ int vv_catalog_whereabouts(const struct vv_listing *l, const struct vv_commit *c
 		if (r >= c->n_ranks)
 			continue;
 		w[r] |= VV_CATALOG_HERE;
-		if (c->rank[r].place)
-			w[c->rank[r].place - 1] |= PLACE;
+		if (c->rank[r].storage_node)
+			w[c->rank[r].storage_node - 1] |= PLACE;
 	}
 	for (uint32_t r = 0; r < c->n_ranks; r++)
-		if (!(w[r] & VV_CATALOG_HERE) && c->rank[r].place && !(w[c->rank[r].place - 1] & PLACE))
+		if (!(w[r] & VV_CATALOG_HERE) && c->rank[r].storage_node && !(w[c->rank[r].storage_node - 1] & PLACE))
 			w[r] |= VV_CATALOG_ELSEWHERE;
 	for (uint32_t r = 0; r < c->n_ranks; r++)
 		w[r] &= (uint8_t)~PLACE;

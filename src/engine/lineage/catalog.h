@@ -43,12 +43,12 @@ int vv_catalog_highest(const struct vv_lineage *lin, uint64_t *epoch);
 /* Where the layer of each rank of an epoch is, by its record and the listing: here; in another store, as all layers of its place are;
  * or nowhere, though it should be here. */
 enum { VV_CATALOG_MISSING, VV_CATALOG_HERE, VV_CATALOG_ELSEWHERE };
-int vv_catalog_whereabouts(const struct vv_listing *l, const struct vv_commit *c, uint8_t **where);
+int vv_catalog_locate_layers(const struct vv_listing *l, const struct vv_commit *c, uint8_t **where);
 /* How many of n ranks are there, and which: "0-2, 5". */
 enum { VV_CATALOG_RANKS = 80 };
 uint32_t vv_catalog_name_ranks(const uint8_t *where, uint32_t n, uint8_t there, char ranks[VV_CATALOG_RANKS]);
 /* Is the layer listed? */
-bool vv_catalog_lists(const struct vv_listing *l, uint64_t layer);
+bool vv_catalog_has_layer(const struct vv_listing *l, uint64_t layer);
 
 /* From now on the epoch counts. */
 int vv_catalog_put_commit(const struct vv_lineage *lin, const struct vv_commit *c);

@@ -17,17 +17,17 @@ enum {
 	STEP = 512 << 10, /* of what all threads read at once */
 };
 
-int vv_layer_file_blame(const struct vv_layer_file *f, int rc)
+int vv_layer_file_name_in_error(const struct vv_layer_file *f, int rc)
 {
 	return vv_err_context(rc, "layer '%s/%s'", f->url, f->object);
 }
 
 static void drop_reading(struct vv_layer_file *f)
 {
-	vv_lazy_runs_free(f->reading);
+	vv_lazy_runs_free(f->lazy_runs);
 	vv_mem_free(f->sources.own);
 	vv_mem_free(f->runs.own);
-	f->reading = NULL;
+	f->lazy_runs = NULL;
 	f->sources = f->runs = (struct vv_section_bytes){ 0 };
 }
 
@@ -54,20 +54,20 @@ static void drop_bytes(struct vv_layer_file *f)
 	f->tail = f->body = NULL;
 }
 
-void vv_layer_file_shut(struct vv_layer_file *f)
+void vv_layer_file_release(struct vv_layer_file *f)
 {
 	vv_store_get_close(f->get);
 	f->get = NULL;
-	if (!f->reading)
+	if (!f->lazy_runs)
 		drop_bytes(f);
 }
 
 int vv_layer_file_finish(struct vv_layer_file *f, struct vv_pool *pool)
 {
-	int rc = f->reading ? vv_lazy_runs_end(f->reading, pool) : 0;
+	int rc = f->lazy_runs ? vv_lazy_runs_finish(f->lazy_runs, pool) : 0;
 
 	if (rc)
-		return vv_layer_file_blame(f, rc);
+		return vv_layer_file_name_in_error(f, rc);
 	drop_reading(f);
 	if (!f->get)
 		drop_bytes(f);
@@ -224,7 +224,7 @@ static int read_eras(struct vv_layer_file *f, const struct vv_lineage *lin)
 		return rc;
 	rc = vv_era_table_get(&f->eras, b.p, b.n, f->head.epoch);
 	vv_mem_free(b.own);
-	return rc ? rc : vv_provenance_meet(lin, &f->eras);
+	return rc ? rc : vv_provenance_add(lin, &f->eras);
 }
 
 /* All that the head consists of is at hand. */
@@ -241,7 +241,7 @@ static int list_sources(struct vv_layer_file *f)
 {
 	const uint64_t *layer;
 
-	f->n_sources = vv_lazy_runs_sources(f->reading, &layer);
+	f->n_sources = vv_lazy_runs_sources(f->lazy_runs, &layer);
 	f->source = vv_mem_new(f->n_sources, sizeof(*f->source));
 	for (size_t i = 0; f->source && i < f->n_sources; i++)
 		f->source[i] = layer[i];
@@ -262,10 +262,10 @@ static int read_head(struct vv_layer_file *f, struct vv_pool *pool, bool begun)
 	if (rc == 0)
 		rc = section(f, VV_SECTION_RUNS, &f->runs);
 	if (rc == 0)
-		rc = vv_lazy_runs_new(&f->head, f->sources.p, f->sources.n, f->runs.p, f->runs.n, pool, &f->reading);
+		rc = vv_lazy_runs_new(&f->head, f->sources.p, f->sources.n, f->runs.p, f->runs.n, pool, &f->lazy_runs);
 	rc = rc ? rc : list_sources(f);
 	if (rc == 0 && !begun) {
-		rc = vv_lazy_runs_end(f->reading, pool);
+		rc = vv_lazy_runs_finish(f->lazy_runs, pool);
 		drop_reading(f);
 	}
 	if (rc == 0)
@@ -327,13 +327,13 @@ int vv_layer_file_open_on(const struct vv_lineage *lin, struct vv_pool *pool, ui
 	if (rc == 0)
 		rc = read_eras(f, lin);
 	if (rc == 0 && parts & VV_LAYER_FILE_HEAD)
-		rc = read_head(f, pool, parts & VV_LAYER_FILE_BEGUN);
+		rc = read_head(f, pool, parts & VV_LAYER_FILE_LAZY);
 	if (rc == 0 && parts & VV_LAYER_FILE_BLOCKS)
 		rc = read_blocks(f);
 	if (rc == 0 && parts & VV_LAYER_FILE_DIGESTS)
 		rc = read_digests(f);
 	if (rc) {
-		vv_layer_file_blame(f, rc);
+		vv_layer_file_name_in_error(f, rc);
 		vv_layer_file_close(f);
 		return rc;
 	}
@@ -341,7 +341,7 @@ int vv_layer_file_open_on(const struct vv_lineage *lin, struct vv_pool *pool, ui
 	return 0;
 }
 
-int vv_layer_file_meet(const struct vv_lineage *lin, uint64_t layer)
+int vv_layer_file_read_eras(const struct vv_lineage *lin, uint64_t layer)
 {
 	struct vv_layer_file *f = NULL;
 	int rc = vv_layer_file_open(lin, layer, 0, &f);
@@ -375,7 +375,7 @@ int vv_layer_file_head_bytes(struct vv_layer_file *f, uint8_t **out, size_t *n)
 	}
 	if (rc) {
 		vv_mem_free(p);
-		return vv_layer_file_blame(f, rc);
+		return vv_layer_file_name_in_error(f, rc);
 	}
 	*out = p;
 	*n = len;
@@ -389,12 +389,12 @@ int vv_layer_file_check_head(struct vv_layer_file *f, const struct vv_digest *wa
 	int rc = head_bytes(f, &p);
 
 	if (rc)
-		return vv_layer_file_blame(f, rc);
+		return vv_layer_file_name_in_error(f, rc);
 	vv_digest_xxh3(p, (size_t)(head_end(f) - head_off(f)), &got);
 	if (vv_digest_equal(&got, want))
 		return 0;
 	vv_err_set(VV_EDAMAGED, "head: not the one that epoch %" PRIu64 " was committed with", f->head.epoch);
-	return vv_layer_file_blame(f, VV_EDAMAGED);
+	return vv_layer_file_name_in_error(f, VV_EDAMAGED);
 }
 
 int vv_layer_file_load_digests(struct vv_layer_file *f)
@@ -407,13 +407,13 @@ int vv_layer_file_load_digests(struct vv_layer_file *f)
 	if (rc == 0)
 		return 0;
 	vv_payload_digests_fini(&f->digests);
-	return vv_layer_file_blame(f, rc);
+	return vv_layer_file_name_in_error(f, rc);
 }
 
 static int differs(const struct vv_layer_file *f, size_t i)
 {
 	vv_err_set(VV_EDAMAGED, "block %zu at offset %" PRIu64 ": check differs", i, f->blocks.v[i].off);
-	return vv_layer_file_blame(f, VV_EDAMAGED);
+	return vv_layer_file_name_in_error(f, VV_EDAMAGED);
 }
 
 int vv_layer_file_read_block(struct vv_layer_file *f, size_t i, void *raw, void *scratch)
@@ -427,7 +427,7 @@ int vv_layer_file_read_block(struct vv_layer_file *f, size_t i, void *raw, void 
 	if (vv_digest_check(stored, b->stored_len) != b->check)
 		return differs(f, i);
 	rc = b->codec ? vv_codec_decode(b->codec, stored, b->stored_len, raw, b->raw_len) : 0;
-	return rc ? vv_layer_file_blame(f, rc) : 0;
+	return rc ? vv_layer_file_name_in_error(f, rc) : 0;
 }
 
 /* A plain block in steps, each checked while it is in the cache. */
@@ -456,7 +456,7 @@ static int read_straight(struct vv_layer_file *f, size_t i, const struct vv_part
 	uint64_t got = 0;
 	int rc = 0;
 
-	if (vv_mapped_block_take(f, b, part, 1))
+	if (vv_mapped_block_copy(f, b, part, 1))
 		return 0;
 	rc = read_steps(f, b, part->to, &got);
 	return rc ? rc : got == b->check ? 0 : differs(f, i);
@@ -547,7 +547,7 @@ static int read_whole(struct vv_layer_file *f, size_t i, const struct vv_part *p
 	const struct vv_block *b = &f->blocks.v[i];
 	int rc;
 
-	if (vv_mapped_block_take(f, b, part, n))
+	if (vv_mapped_block_copy(f, b, part, n))
 		return 0;
 	rc = vv_layer_file_read_block(f, i, scratch, scratch + b->raw_len);
 	for (size_t k = 0; rc == 0 && k < n; k++)
@@ -580,7 +580,7 @@ int vv_layer_file_check_header(struct vv_layer_file *f)
 
 	if (rc == 0)
 		rc = vv_layer_check_header(header);
-	return rc ? vv_layer_file_blame(f, rc) : 0;
+	return rc ? vv_layer_file_name_in_error(f, rc) : 0;
 }
 
 int vv_layer_file_check_sections(struct vv_layer_file *f)
@@ -596,5 +596,5 @@ int vv_layer_file_check_sections(struct vv_layer_file *f)
 			rc = vv_layer_check_section(&f->frame.section[i], p);
 		vv_mem_free(own);
 	}
-	return rc ? vv_layer_file_blame(f, rc) : 0;
+	return rc ? vv_layer_file_name_in_error(f, rc) : 0;
 }

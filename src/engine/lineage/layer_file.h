@@ -11,7 +11,7 @@ enum { /* what of a layer is opened */
 	VV_LAYER_FILE_HEAD = 1,
 	VV_LAYER_FILE_BLOCKS = 2, /* for their bytes, too: the file is mapped if it can be */
 	VV_LAYER_FILE_DIGESTS = 4,
-	VV_LAYER_FILE_BEGUN = 8, /* of the head, tables are only begun */
+	VV_LAYER_FILE_LAZY = 8, /* of the head, tables are only begun */
 };
 
 struct vv_section_bytes { /* a section that was read */
@@ -34,7 +34,7 @@ struct vv_layer_file {
 	uint64_t tail_off;
 	uint8_t *body; /* memory of the head's sections, if they are not in the tail and have been read */
 	const uint8_t *head_at; /* they begin there */
-	struct vv_lazy_runs *reading; /* that the runs of the head come from; NULL: they are there */
+	struct vv_lazy_runs *lazy_runs; /* that the runs of the head come from; NULL: they are there */
 	struct vv_section_bytes sources, runs; /* what it reads */
 	uint64_t *source; /* layers that the head's runs name */
 	size_t n_sources;
@@ -46,9 +46,9 @@ int vv_layer_file_open(const struct vv_lineage *lin, uint64_t layer, unsigned pa
 int vv_layer_file_open_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, unsigned parts, struct vv_layer_file **out);
 void vv_layer_file_close(struct vv_layer_file *f); /* NULL is fine */
 /* Only hears what the layer says of the eras of epochs (engine/lineage/provenance.h). */
-int vv_layer_file_meet(const struct vv_lineage *lin, uint64_t layer);
+int vv_layer_file_read_eras(const struct vv_lineage *lin, uint64_t layer);
 /* Gives the file back; what was read of it stays, until it is closed. */
-void vv_layer_file_shut(struct vv_layer_file *f);
+void vv_layer_file_release(struct vv_layer_file *f);
 
 /* The runs that are not there yet. */
 int vv_layer_file_finish(struct vv_layer_file *f, struct vv_pool *pool);
@@ -91,6 +91,6 @@ int vv_layer_file_check_header(struct vv_layer_file *f);
 int vv_layer_file_check_sections(struct vv_layer_file *f);
 
 /* Puts "'STORE/OBJECT'" before the thread's message. */
-int vv_layer_file_blame(const struct vv_layer_file *f, int rc);
+int vv_layer_file_name_in_error(const struct vv_layer_file *f, int rc);
 
 #endif

@@ -97,7 +97,7 @@ static size_t find_part(const struct vv_lazy_runs *r, size_t region, size_t part
 	return i - 1;
 }
 
-bool vv_lazy_runs_look(struct vv_lazy_runs *r, size_t region, uint64_t at, uint64_t end, struct vv_runs *out)
+bool vv_lazy_runs_find(struct vv_lazy_runs *r, size_t region, uint64_t at, uint64_t end, struct vv_runs *out)
 {
 	const struct vv_runs *runs = &r->h->region[region].runs;
 	size_t parts = vv_run_wire_parts(r->wire, region);
@@ -121,7 +121,7 @@ bool vv_lazy_runs_look(struct vv_lazy_runs *r, size_t region, uint64_t at, uint6
 	return true;
 }
 
-int vv_lazy_runs_end(struct vv_lazy_runs *r, struct vv_pool *pool)
+int vv_lazy_runs_finish(struct vv_lazy_runs *r, struct vv_pool *pool)
 {
 	struct vv_parallel_for loop = vv_pool_loop(pool);
 

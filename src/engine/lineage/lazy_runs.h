@@ -14,8 +14,8 @@ void vv_lazy_runs_free(struct vv_lazy_runs *r); /* NULL is fine */
 /* The layers that the runs of all regions name. */
 size_t vv_lazy_runs_sources(const struct vv_lazy_runs *r, const uint64_t **out);
 /* By any thread: those of a region's runs that speak of at..end, and some more. False: something is wrong with them, and end will say what. */
-bool vv_lazy_runs_look(struct vv_lazy_runs *r, size_t region, uint64_t at, uint64_t end, struct vv_runs *out);
+bool vv_lazy_runs_find(struct vv_lazy_runs *r, size_t region, uint64_t at, uint64_t end, struct vv_runs *out);
 /* All runs are there, or it is said what is wrong with them. Nobody looks meanwhile. */
-int vv_lazy_runs_end(struct vv_lazy_runs *r, struct vv_pool *pool);
+int vv_lazy_runs_finish(struct vv_lazy_runs *r, struct vv_pool *pool);
 
 #endif

@@ -1,7 +1,7 @@
 #include "engine/lineage/mapped_block.h"
 #include "base/err.h"
 #include "base/fs.h"
-#include "track/fence.h"
+#include "track/write_protect.h"
 #include <string.h>
 
 struct mapped_block_taking {
@@ -26,13 +26,13 @@ static void take(void *arg)
 		memcpy(t->part[k].to, t->raw + t->part[k].from, t->part[k].len);
 }
 
-bool vv_mapped_block_take(const struct vv_layer_file *f, const struct vv_block *b, const struct vv_part *part, size_t n)
+bool vv_mapped_block_copy(const struct vv_layer_file *f, const struct vv_block *b, const struct vv_part *part, size_t n)
 {
 	struct mapped_block_taking t = { f->get->map && b->codec == 0 ? f->get->map + b->off : NULL, b, part, n, false };
 
 	if (!t.raw || !vv_fs_resident(t.raw, b->raw_len))
 		return false;
-	if (vv_fence_try(take, &t) == 0)
+	if (vv_write_protect_try_read(take, &t) == 0)
 		return t.ok;
 	vv_err_clear();
 	return false;

@@ -3,7 +3,7 @@
 #include "base/mem.h"
 
 /* What holds pos, which the cursor stands at; k: the first group of digests that ends after pos. */
-static struct vv_plain_extent lane_at(const struct vv_layer_file *f, uint64_t pos, const struct vv_payload_cursor *c, size_t k)
+static struct vv_plain_extent extent_at(const struct vv_layer_file *f, uint64_t pos, const struct vv_payload_cursor *c, size_t k)
 {
 	const struct vv_digests *d = &f->digests;
 	const struct vv_digest_group *g = k < d->n_groups ? &d->group[k] : NULL, *last = k ? &d->group[k - 1] : NULL;
@@ -32,17 +32,17 @@ int vv_plain_extent_find(const struct vv_layer_file *f, uint64_t pos, struct vv_
 
 	if (!vv_payload_locate(&f->blocks, pos, &c))
 		return 0;
-	*out = lane_at(f, pos, &c, vv_layer_file_group(f, pos));
+	*out = extent_at(f, pos, &c, vv_layer_file_group(f, pos));
 	return 1;
 }
 
 static bool follows(const struct vv_plain_extent *a, const struct vv_plain_extent *b)
 {
 	return a->hi == b->lo && a->digest == b->digest && !a->block->codec && !b->block->codec && a->off + (a->hi - a->lo) == b->off &&
-	       b->hi - a->lo <= VV_PLAIN_EXTENT_MOST;
+	       b->hi - a->lo <= VV_PLAIN_EXTENT_MAX;
 }
 
-static int add(struct vv_lanes *out, const struct vv_plain_extent *l)
+static int add(struct vv_plain_extents *out, const struct vv_plain_extent *l)
 {
 	struct vv_plain_extent *last = out->n ? &out->v[out->n - 1] : NULL;
 
@@ -56,7 +56,7 @@ static int add(struct vv_lanes *out, const struct vv_plain_extent *l)
 	return 0;
 }
 
-int vv_plain_extent_list(const struct vv_layer_file *f, struct vv_lanes *out)
+int vv_plain_extent_list(const struct vv_layer_file *f, struct vv_plain_extents *out)
 {
 	const struct vv_digests *d = &f->digests;
 	const struct vv_blocks *b = &f->blocks;
@@ -74,7 +74,7 @@ int vv_plain_extent_list(const struct vv_layer_file *f, struct vv_lanes *out)
 
 				while (k < d->n_groups && d->group[k].pos + d->group[k].count * d->group[k].chunk <= pos)
 					k++;
-				l = lane_at(f, pos, &c, k);
+				l = extent_at(f, pos, &c, k);
 				rc = add(out, &l);
 				pos = l.hi;
 			}

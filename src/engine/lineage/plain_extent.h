@@ -17,15 +17,15 @@ struct vv_plain_extent {
 /* The one that holds pos; 0 if no block does. */
 int vv_plain_extent_find(const struct vv_layer_file *f, uint64_t pos, struct vv_plain_extent *out);
 
-enum { VV_PLAIN_EXTENT_MOST = 1 << 30 }; /* bytes of a lane that is several: offsets in it fit 32 bits */
+enum { VV_PLAIN_EXTENT_MAX = 1 << 30 }; /* bytes of a lane that is several: offsets in it fit 32 bits */
 
-struct vv_lanes {
+struct vv_plain_extents {
 	struct vv_plain_extent *v;
 	size_t n, cap;
 };
 
 /* All of a layer's, ascending; those that adding leads from one to the next are one, with its first block. Most layers are one lane then.
  * out starts empty. */
-int vv_plain_extent_list(const struct vv_layer_file *f, struct vv_lanes *out);
+int vv_plain_extent_list(const struct vv_layer_file *f, struct vv_plain_extents *out);
 
 #endif

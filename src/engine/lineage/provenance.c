@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 struct vv_provenance {
-	struct vv_store_guest guest;
+	struct vv_store_attachment attachment;
 	pthread_mutex_t lock;
 	struct vv_era_table eras;   /* of what is being read */
 	struct vv_era_table known;  /* of all that was met */
@@ -14,9 +14,9 @@ struct vv_provenance {
 	bool turned;
 };
 
-static void end(struct vv_store_guest *guest)
+static void end(struct vv_store_attachment *attachment)
 {
-	struct vv_provenance *a = (struct vv_provenance *)guest;
+	struct vv_provenance *a = (struct vv_provenance *)attachment;
 
 	vv_era_table_fini(&a->eras);
 	vv_era_table_fini(&a->known);
@@ -32,8 +32,8 @@ int vv_provenance_new(struct vv_store *store, struct vv_provenance **out)
 	if (!a)
 		return VV_ENOMEM;
 	pthread_mutex_init(&a->lock, NULL);
-	a->guest.end = end;
-	vv_store_lodge(store, &a->guest);
+	a->attachment.end = end;
+	vv_store_attach(store, &a->attachment);
 	*out = a;
 	return 0;
 }
@@ -57,9 +57,9 @@ static int add(struct vv_era_table *e, const struct vv_era_table *said)
 }
 
 /* Of a layer that does not belong here nothing is believed. */
-int vv_provenance_meet(const struct vv_lineage *lin, const struct vv_era_table *said)
+int vv_provenance_add(const struct vv_lineage *lin, const struct vv_era_table *said)
 {
-	struct vv_provenance *a = lin->annals;
+	struct vv_provenance *a = lin->provenance;
 	uint64_t epoch = 0, other;
 	bool belongs;
 	int rc = 0;
@@ -83,14 +83,14 @@ int vv_provenance_meet(const struct vv_lineage *lin, const struct vv_era_table *
 
 void vv_provenance_forget(const struct vv_lineage *lin)
 {
-	pthread_mutex_lock(&lin->annals->lock);
-	lin->annals->eras.n = 0;
-	pthread_mutex_unlock(&lin->annals->lock);
+	pthread_mutex_lock(&lin->provenance->lock);
+	lin->provenance->eras.n = 0;
+	pthread_mutex_unlock(&lin->provenance->lock);
 }
 
 uint64_t vv_provenance_token(const struct vv_lineage *lin, uint64_t epoch)
 {
-	struct vv_provenance *a = lin->annals;
+	struct vv_provenance *a = lin->provenance;
 	const struct vv_era *era;
 	uint64_t token;
 
@@ -101,19 +101,19 @@ uint64_t vv_provenance_token(const struct vv_lineage *lin, uint64_t epoch)
 	return token;
 }
 
-bool vv_provenance_turned(const struct vv_lineage *lin)
+bool vv_provenance_was_replaced(const struct vv_lineage *lin)
 {
 	bool turned;
 
-	pthread_mutex_lock(&lin->annals->lock);
-	turned = lin->annals->turned;
-	pthread_mutex_unlock(&lin->annals->lock);
+	pthread_mutex_lock(&lin->provenance->lock);
+	turned = lin->provenance->turned;
+	pthread_mutex_unlock(&lin->provenance->lock);
 	return turned;
 }
 
-void vv_provenance_turn(const struct vv_lineage *lin)
+void vv_provenance_reset(const struct vv_lineage *lin)
 {
-	struct vv_provenance *a = lin->annals;
+	struct vv_provenance *a = lin->provenance;
 
 	pthread_mutex_lock(&a->lock);
 	a->known.n = 0;
@@ -122,9 +122,9 @@ void vv_provenance_turn(const struct vv_lineage *lin)
 	pthread_mutex_unlock(&a->lock);
 }
 
-bool vv_provenance_knows(const struct vv_lineage *lin, uint64_t epoch)
+bool vv_provenance_is_known(const struct vv_lineage *lin, uint64_t epoch)
 {
-	struct vv_provenance *a = lin->annals;
+	struct vv_provenance *a = lin->provenance;
 	bool knows;
 
 	pthread_mutex_lock(&a->lock);
@@ -133,19 +133,19 @@ bool vv_provenance_knows(const struct vv_lineage *lin, uint64_t epoch)
 	return knows;
 }
 
-int vv_provenance_claims(const struct vv_lineage *lin, struct vv_era_table *out)
+int vv_provenance_copy_all(const struct vv_lineage *lin, struct vv_era_table *out)
 {
 	int rc;
 
-	pthread_mutex_lock(&lin->annals->lock);
-	rc = add(out, &lin->annals->known);
-	pthread_mutex_unlock(&lin->annals->lock);
+	pthread_mutex_lock(&lin->provenance->lock);
+	rc = add(out, &lin->provenance->known);
+	pthread_mutex_unlock(&lin->provenance->lock);
 	return rc;
 }
 
-void vv_provenance_cannot(const struct vv_lineage *lin, uint64_t epoch)
+void vv_provenance_mark_unknown(const struct vv_lineage *lin, uint64_t epoch)
 {
-	struct vv_provenance *a = lin->annals;
+	struct vv_provenance *a = lin->provenance;
 	uint64_t other;
 
 	pthread_mutex_lock(&a->lock);
@@ -167,7 +167,7 @@ static int list(struct vv_provenance *a, uint64_t epoch, struct vv_era_table *ou
 
 int vv_provenance_list(const struct vv_lineage *lin, const struct vv_era *own, const struct vv_head *head, struct vv_era_table *out)
 {
-	struct vv_provenance *a = lin->annals;
+	struct vv_provenance *a = lin->provenance;
 	uint64_t epoch = 0;
 	int rc = vv_era_table_add(out, own, &epoch);
 

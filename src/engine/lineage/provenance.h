@@ -13,22 +13,22 @@ struct vv_store;
 /* Lives as long as the store. */
 int vv_provenance_new(struct vv_store *store, struct vv_provenance **out);
 /* What a layer says. VV_EDAMAGED: others have said something else. By any thread. */
-int vv_provenance_meet(const struct vv_lineage *lin, const struct vv_era_table *said);
+int vv_provenance_add(const struct vv_lineage *lin, const struct vv_era_table *said);
 /* Before an epoch is read that need not belong to those read before. */
 void vv_provenance_forget(const struct vv_lineage *lin);
 /* Of the era that the epoch belongs to, as those say that were read last; 0: not known. */
 uint64_t vv_provenance_token(const struct vv_lineage *lin, uint64_t epoch);
 
 /* Is a layer in the place of another one that was met before? Then what is known of that one is worth nothing. */
-bool vv_provenance_turned(const struct vv_lineage *lin);
+bool vv_provenance_was_replaced(const struct vv_lineage *lin);
 /* It is known no more. */
-void vv_provenance_turn(const struct vv_lineage *lin);
+void vv_provenance_reset(const struct vv_lineage *lin);
 /* Is the era of the epoch known, or not to be learned? */
-bool vv_provenance_knows(const struct vv_lineage *lin, uint64_t epoch);
+bool vv_provenance_is_known(const struct vv_lineage *lin, uint64_t epoch);
 /* All that is known; out must start empty. */
-int vv_provenance_claims(const struct vv_lineage *lin, struct vv_era_table *out);
+int vv_provenance_copy_all(const struct vv_lineage *lin, struct vv_era_table *out);
 /* No layer tells it. */
-void vv_provenance_cannot(const struct vv_lineage *lin, uint64_t epoch);
+void vv_provenance_mark_unknown(const struct vv_lineage *lin, uint64_t epoch);
 /* What a layer of the era `own` with that head has to say; out must start empty. */
 int vv_provenance_list(const struct vv_lineage *lin, const struct vv_era *own, const struct vv_head *head, struct vv_era_table *out);
 

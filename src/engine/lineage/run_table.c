@@ -13,7 +13,7 @@ struct vv_run_table_chain { /* newest first */
 	unsigned parts; /* that are opened */
 };
 
-static void close_one(void *arg, size_t i)
+static void close_layer(void *arg, size_t i)
 {
 	vv_layer_file_close(((struct vv_run_table_chain *)arg)->file[i]);
 }
@@ -24,21 +24,21 @@ static void chain_close(struct vv_run_table_chain *c, struct vv_pool *pool)
 
 	if (!c)
 		return;
-	vv_parallel_for_each(&loop, c->n, close_one, c);
+	vv_parallel_for_each(&loop, c->n, close_layer, c);
 	vv_mem_free(c);
 }
 
-static void shut_one(void *arg, size_t i)
+static void release_layer(void *arg, size_t i)
 {
-	vv_layer_file_shut(((struct vv_run_table_chain *)arg)->file[i]);
+	vv_layer_file_release(((struct vv_run_table_chain *)arg)->file[i]);
 }
 
 /* The heads stay. */
-static void chain_shut(struct vv_run_table_chain *c, struct vv_pool *pool)
+static void chain_release(struct vv_run_table_chain *c, struct vv_pool *pool)
 {
 	struct vv_parallel_for loop = vv_pool_loop(pool);
 
-	vv_parallel_for_each(&loop, c->n, shut_one, c);
+	vv_parallel_for_each(&loop, c->n, release_layer, c);
 }
 
 /* The runs of all heads are there. */
@@ -63,7 +63,7 @@ struct guess {
 	struct vv_layer_file *file[VV_MAX_DEPTH]; /* file[i]: i + 1 epochs before it */
 };
 
-static void guess_one(void *arg, size_t i)
+static void open_guessed(void *arg, size_t i)
 {
 	struct guess *g = arg;
 	uint64_t epoch = vv_run_epoch(g->layer) - 1 - i;
@@ -88,7 +88,7 @@ static int chain_next(const struct vv_lineage *lin, struct vv_pool *pool, uint64
 	c->file[c->n++] = f;
 	if (c->n > 1 && f->head.depth + 1 != c->file[c->n - 2]->head.depth) {
 		vv_err_set(VV_EDAMAGED, "section IDENT: depth %d does not fit its child's", f->head.depth);
-		return vv_layer_file_blame(f, VV_EDAMAGED);
+		return vv_layer_file_name_in_error(f, VV_EDAMAGED);
 	}
 	return 0;
 }
@@ -111,7 +111,7 @@ static int chain_open(const struct vv_lineage *lin, struct vv_pool *pool, uint64
 		g->parts = c->parts;
 		n = c->file[0]->head.depth < older ? c->file[0]->head.depth : (size_t)older;
 		g->n = n;
-		vv_store_each(lin->store, pool, false, n, guess_one, g);
+		vv_store_each(lin->store, pool, false, n, open_guessed, g);
 	}
 	while (rc == 0 && c->file[c->n - 1]->head.parent) {
 		uint64_t parent = c->file[c->n - 1]->head.parent;
@@ -125,15 +125,15 @@ static int chain_open(const struct vv_lineage *lin, struct vv_pool *pool, uint64
 }
 
 /* One region followed down the chain: what each layer says of it. Where it was longer once, that is cut. */
-struct strand {
-	struct vv_run_table_strand *is;
+struct unmerged {
+	struct vv_run_table_unmerged *is;
 	struct vv_runs *clipped; /* as many; NULL: none was */
 	bool even; /* it was never of another length, and the last says all of it: so there are no gaps */
 };
 
-static struct vv_run_table_strand *strand_new(size_t most)
+static struct vv_run_table_unmerged *unmerged_new(size_t most)
 {
-	struct vv_run_table_strand *s = vv_mem_new(1, sizeof(*s) + most * sizeof(s->line[0]));
+	struct vv_run_table_unmerged *s = vv_mem_new(1, sizeof(*s) + most * sizeof(s->source[0]));
 
 	if (!s)
 		return NULL;
@@ -144,7 +144,7 @@ static struct vv_run_table_strand *strand_new(size_t most)
 	return NULL;
 }
 
-static void strand_free(struct vv_run_table_strand *s)
+static void unmerged_free(struct vv_run_table_unmerged *s)
 {
 	if (!s)
 		return;
@@ -152,19 +152,19 @@ static void strand_free(struct vv_run_table_strand *s)
 	vv_mem_free(s);
 }
 
-static void strand_fini(struct strand *s)
+static void unmerged_fini(struct unmerged *s)
 {
 	for (size_t i = 0; s->clipped && i < s->is->n; i++)
 		vv_run_fini(&s->clipped[i]);
 	vv_mem_free(s->clipped);
-	strand_free(s->is);
+	unmerged_free(s->is);
 }
 
-static int strand_clip(const struct vv_run_table_chain *c, struct vv_pool *pool, struct strand *s, uint64_t limit)
+static int unmerged_clip(const struct vv_run_table_chain *c, struct vv_pool *pool, struct unmerged *s, uint64_t limit)
 {
 	const struct vv_runs **last = &s->is->runs[s->is->n - 1];
 	const struct vv_runs *all = *last;
-	int rc = vv_layer_file_finish(s->is->line[s->is->n - 1].file, pool);
+	int rc = vv_layer_file_finish(s->is->source[s->is->n - 1].file, pool);
 
 	if (rc)
 		return rc;
@@ -176,14 +176,14 @@ static int strand_clip(const struct vv_run_table_chain *c, struct vv_pool *pool,
 	return vv_run_slice(all, 0, limit, &s->clipped[s->is->n - 1]);
 }
 
-static int strand_collect(const struct vv_run_table_chain *c, struct vv_pool *pool, size_t index, struct strand *s)
+static int unmerged_collect(const struct vv_run_table_chain *c, struct vv_pool *pool, size_t index, struct unmerged *s)
 {
 	uint64_t len = c->file[0]->head.region[index].shape.len, limit = len;
 	uint32_t next = (uint32_t)index + 1;
 	int rc = 0;
 
 	s->even = true;
-	s->is = strand_new(c->n);
+	s->is = unmerged_new(c->n);
 	if (!s->is)
 		return VV_ENOMEM;
 	for (size_t i = 0; rc == 0 && i < c->n && next; i++) {
@@ -193,14 +193,14 @@ static int strand_collect(const struct vv_run_table_chain *c, struct vv_pool *po
 		if (next > h->n_regions) {
 			vv_err_set(VV_EDAMAGED, "section REGIONS: a child continues region %u, there are %zu", next,
 				   h->n_regions);
-			return vv_layer_file_blame(c->file[i], VV_EDAMAGED);
+			return vv_layer_file_name_in_error(c->file[i], VV_EDAMAGED);
 		}
 		r = &h->region[next - 1];
-		s->is->line[s->is->n] = (struct vv_run_table_line){ c->file[i], next - 1 };
+		s->is->source[s->is->n] = (struct vv_run_table_source){ c->file[i], next - 1 };
 		s->is->runs[s->is->n++] = &r->runs;
 		s->even &= r->shape.len == len;
 		if (limit < r->shape.len)
-			rc = strand_clip(c, pool, s, limit);
+			rc = unmerged_clip(c, pool, s, limit);
 		else
 			limit = r->shape.len;
 		next = r->parent;
@@ -209,7 +209,7 @@ static int strand_collect(const struct vv_run_table_chain *c, struct vv_pool *po
 	return rc;
 }
 
-static int stack(struct vv_run_table_chain *c, struct vv_pool *pool, size_t index, const struct vv_run_table_strand *s, struct vv_runs *out)
+static int stack(struct vv_run_table_chain *c, struct vv_pool *pool, size_t index, const struct vv_run_table_unmerged *s, struct vv_runs *out)
 {
 	const struct vv_head_region *r = &c->file[0]->head.region[index];
 	struct vv_parallel_for loop = vv_pool_loop(pool);
@@ -221,7 +221,7 @@ static int stack(struct vv_run_table_chain *c, struct vv_pool *pool, size_t inde
 		rc = vv_overlay_runs(s->runs, s->n, &loop, &runs, &gaps);
 	if (rc == 0 && (gaps || (runs.n ? runs.v[runs.n - 1].at + runs.v[runs.n - 1].len : 0) != r->shape.len)) {
 		vv_err_set(VV_EDAMAGED, "section RUNS: region '%s' is not covered by the layer and its parents", r->name);
-		rc = vv_layer_file_blame(c->file[0], VV_EDAMAGED);
+		rc = vv_layer_file_name_in_error(c->file[0], VV_EDAMAGED);
 	}
 	if (rc)
 		vv_run_fini(&runs);
@@ -240,14 +240,14 @@ static void hand_over(struct vv_head_region *from, struct vv_runs *out)
 static int build_region(struct vv_run_table_chain *c, struct vv_pool *pool, size_t index, bool late, struct vv_run_table_region *out)
 {
 	struct vv_head_region *r = &c->file[0]->head.region[index];
-	struct strand s = { 0 };
-	int rc = strand_collect(c, pool, index, &s);
+	struct unmerged s = { 0 };
+	int rc = unmerged_collect(c, pool, index, &s);
 
 	out->shape = r->shape;
-	if (rc == 0 && s.is->n == 1 && s.even && !c->file[0]->reading) {
+	if (rc == 0 && s.is->n == 1 && s.even && !c->file[0]->lazy_runs) {
 		hand_over(r, &out->runs);
 	} else if (rc == 0 && late && s.even) {
-		out->strand = s.is;
+		out->unmerged = s.is;
 		s.is = NULL;
 	} else if (rc == 0) {
 		rc = stack(c, pool, index, s.is, &out->runs);
@@ -256,7 +256,7 @@ static int build_region(struct vv_run_table_chain *c, struct vv_pool *pool, size
 		out->name = vv_mem_strdup(r->name);
 		rc = out->name ? 0 : VV_ENOMEM;
 	}
-	strand_fini(&s);
+	unmerged_fini(&s);
 	return rc;
 }
 
@@ -286,58 +286,58 @@ static int build(struct vv_run_table_chain *c, struct vv_pool *pool, bool late, 
 	return rc;
 }
 
-static bool is_settled(const struct vv_run_table *t)
+static bool is_merged(const struct vv_run_table *t)
 {
 	for (size_t i = 0; i < t->n; i++)
-		if (t->region[i].strand)
+		if (t->region[i].unmerged)
 			return false;
 	return true;
 }
 
-bool vv_run_table_look(const struct vv_run_table_strand *s, size_t i, uint64_t at, uint64_t end, struct vv_runs *out)
+bool vv_run_table_layer_runs(const struct vv_run_table_unmerged *s, size_t i, uint64_t at, uint64_t end, struct vv_runs *out)
 {
-	struct vv_lazy_runs *r = s->line[i].file->reading;
+	struct vv_lazy_runs *r = s->source[i].file->lazy_runs;
 
 	*out = *s->runs[i];
-	return !r || vv_lazy_runs_look(r, s->line[i].region, at, end, out);
+	return !r || vv_lazy_runs_find(r, s->source[i].region, at, end, out);
 }
 
-size_t vv_run_table_sources(const struct vv_run_table_strand *s, size_t i, const uint64_t **out)
+size_t vv_run_table_sources(const struct vv_run_table_unmerged *s, size_t i, const uint64_t **out)
 {
-	*out = s->line[i].file->source;
-	return s->line[i].file->n_sources;
+	*out = s->source[i].file->source;
+	return s->source[i].file->n_sources;
 }
 
-int vv_run_table_finish(struct vv_run_table *t, struct vv_pool *pool)
+int vv_run_table_load_rest(struct vv_run_table *t, struct vv_pool *pool)
 {
 	return chain_finish(t->chain, pool);
 }
 
-static int settle_region(struct vv_run_table_chain *c, struct vv_pool *pool, size_t i, struct vv_run_table_region *r)
+static int merge_region(struct vv_run_table_chain *c, struct vv_pool *pool, size_t i, struct vv_run_table_region *r)
 {
 	struct vv_head_region *from = &c->file[0]->head.region[i];
 	int rc = 0;
 
-	if (r->strand->n == 1)
+	if (r->unmerged->n == 1)
 		hand_over(from, &r->runs);
 	else
-		rc = stack(c, pool, i, r->strand, &r->runs);
-	if (rc == 0 && r->sheet)
-		r->sheet->runs = r->runs;
+		rc = stack(c, pool, i, r->unmerged, &r->runs);
+	if (rc == 0 && r->shared_runs)
+		r->shared_runs->runs = r->runs;
 	if (rc == 0) {
-		strand_free(r->strand);
-		r->strand = NULL;
+		unmerged_free(r->unmerged);
+		r->unmerged = NULL;
 	}
 	return rc;
 }
 
-int vv_run_table_settle(struct vv_run_table *t, struct vv_pool *pool)
+int vv_run_table_merge(struct vv_run_table *t, struct vv_pool *pool)
 {
 	int rc = chain_finish(t->chain, pool);
 
 	for (size_t i = 0; rc == 0 && t->chain && i < t->n; i++)
-		if (t->region[i].strand)
-			rc = settle_region(t->chain, pool, i, &t->region[i]);
+		if (t->region[i].unmerged)
+			rc = merge_region(t->chain, pool, i, &t->region[i]);
 	if (rc)
 		return rc;
 	chain_close(t->chain, pool);
@@ -364,7 +364,7 @@ static int check_record(struct vv_layer_file *f, const struct vv_commit *c, uint
 	if (rc == 0 && (f->get->size > r->file_len || f->head.payload != r->payload || f->head.ranks != c->n_ranks ||
 			(f->head.parent && f->head.parent != c->parent))) {
 		vv_err_set(VV_EDAMAGED, "its length, payload, ranks or parent are not those of the commit record");
-		rc = vv_layer_file_blame(f, VV_EDAMAGED);
+		rc = vv_layer_file_name_in_error(f, VV_EDAMAGED);
 	}
 	return rc;
 }
@@ -387,15 +387,15 @@ static int load(const struct vv_lineage *lin, const struct vv_commit *commit, ui
 	int rc = c ? 0 : VV_ENOMEM;
 
 	if (rc == 0) {
-		c->parts = VV_LAYER_FILE_HEAD | (how->runs == VV_RUN_TABLE_BEGUN ? VV_LAYER_FILE_BEGUN : 0);
+		c->parts = VV_LAYER_FILE_HEAD | (how->runs == VV_RUN_TABLE_BEGUN ? VV_LAYER_FILE_LAZY : 0);
 		rc = chain_open(lin, how->pool, vv_run_layer(commit->epoch, rank), c);
 	}
 	if (rc == 0)
 		rc = check_record(c->file[0], commit, rank);
 	if (rc == 0)
 		rc = build(c, how->pool, may_be_late(c, how), &t);
-	if (rc == 0 && !is_settled(&t)) {
-		chain_shut(c, how->pool);
+	if (rc == 0 && !is_merged(&t)) {
+		chain_release(c, how->pool);
 		t.chain = c;
 		c = NULL;
 	}
@@ -426,10 +426,10 @@ void vv_run_table_fini(struct vv_run_table *t)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		vv_mem_free(t->region[i].name);
-		if (!t->region[i].sheet)
+		if (!t->region[i].shared_runs)
 			vv_run_fini(&t->region[i].runs);
-		vv_shared_runs_drop(t->region[i].sheet);
-		strand_free(t->region[i].strand);
+		vv_shared_runs_unref(t->region[i].shared_runs);
+		unmerged_free(t->region[i].unmerged);
 	}
 	vv_mem_free(t->region);
 	vv_mem_free(t->layer);
@@ -440,13 +440,13 @@ void vv_run_table_fini(struct vv_run_table *t)
 
 struct vv_shared_runs *vv_run_table_share(struct vv_run_table_region *r)
 {
-	if (!r->sheet) {
-		r->sheet = vv_shared_runs_new();
-		if (!r->sheet)
+	if (!r->shared_runs) {
+		r->shared_runs = vv_shared_runs_new();
+		if (!r->shared_runs)
 			return NULL;
-		r->sheet->runs = r->runs;
+		r->shared_runs->runs = r->runs;
 	}
-	return vv_shared_runs_hold(r->sheet);
+	return vv_shared_runs_ref(r->shared_runs);
 }
 
 size_t vv_run_table_find(const struct vv_run_table *t, const char *name)

@@ -11,21 +11,21 @@
 
 struct vv_layer_file;
 
-struct vv_run_table_strand { /* what each layer says of a region, newest first; the last says all of it */
+struct vv_run_table_unmerged { /* what each layer says of a region, newest first; the last says all of it */
 	size_t n;
 	const struct vv_runs **runs;
-	struct vv_run_table_line { /* where that is */
+	struct vv_run_table_source { /* where that is */
 		struct vv_layer_file *file;
 		size_t region;
-	} line[];
+	} source[];
 };
 
 struct vv_run_table_region {
 	char *name;
 	struct vv_shape shape;
 	struct vv_runs runs; /* cover it exactly */
-	struct vv_shared_runs *sheet; /* that they are of, where others have them too; else NULL */
-	struct vv_run_table_strand *strand; /* that the runs are still to be made of; NULL: they are there */
+	struct vv_shared_runs *shared_runs; /* that they are of, where others have them too; else NULL */
+	struct vv_run_table_unmerged *unmerged; /* that the runs are still to be made of; NULL: they are there */
 };
 
 struct vv_run_table_chain;
@@ -41,7 +41,7 @@ struct vv_run_table {
 	struct vv_map by_name;
 	size_t layers; /* how many heads were read: */
 	uint64_t *layer; /* of these, newest first */
-	struct vv_run_table_chain *chain; /* the strands' heads; NULL: there are none */
+	struct vv_run_table_chain *chain; /* the unmerged layers' heads; NULL: there are none */
 };
 
 enum vv_run_table_runs {
@@ -59,13 +59,13 @@ struct vv_run_table_how {
 /* The epoch must be committed; a layer that is not what was committed is VV_EDAMAGED. how: NULL is one of zeros. */
 int vv_run_table_load(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, const struct vv_run_table_how *how, struct vv_run_table *out);
 /* By any thread: what layer i says of at..end, and of some more. False: something is wrong with that, and finish will say what. */
-bool vv_run_table_look(const struct vv_run_table_strand *s, size_t i, uint64_t at, uint64_t end, struct vv_runs *out);
+bool vv_run_table_layer_runs(const struct vv_run_table_unmerged *s, size_t i, uint64_t at, uint64_t end, struct vv_runs *out);
 /* The layers that layer i names, and not only for that region; returns how many. */
-size_t vv_run_table_sources(const struct vv_run_table_strand *s, size_t i, const uint64_t **out);
+size_t vv_run_table_sources(const struct vv_run_table_unmerged *s, size_t i, const uint64_t **out);
 /* What the layers say is all there, and right. After an error it may be tried again. */
-int vv_run_table_finish(struct vv_run_table *t, struct vv_pool *pool);
-/* Makes the runs that are not there yet, and puts them on the sheets that were shared without them. After an error it may be tried again. */
-int vv_run_table_settle(struct vv_run_table *t, struct vv_pool *pool);
+int vv_run_table_load_rest(struct vv_run_table *t, struct vv_pool *pool);
+/* Makes the runs that are not there yet, and puts them on the shared runs that were shared without them. After an error it may be tried again. */
+int vv_run_table_merge(struct vv_run_table *t, struct vv_pool *pool);
 void vv_run_table_fini(struct vv_run_table *t);
 /* The region's runs, for the caller to hold as well; NULL: no memory. */
 struct vv_shared_runs *vv_run_table_share(struct vv_run_table_region *r);

@@ -6,14 +6,14 @@
 #include <stdatomic.h>
 
 struct vv_shared_runs {
-	struct vv_runs runs; /* of a restart they may come after the sheet (vv_run_table_settle): all who look wait for that */
-	atomic_size_t holders;
+	struct vv_runs runs; /* of a restart they may come after the shared runs (vv_run_table_merge): all who look wait for that */
+	atomic_size_t refs;
 };
 
 /* One holder, and no runs: nobody else has it yet, and it may be written. NULL: no memory. */
 struct vv_shared_runs *vv_shared_runs_new(void);
-struct vv_shared_runs *vv_shared_runs_hold(struct vv_shared_runs *s);
+struct vv_shared_runs *vv_shared_runs_ref(struct vv_shared_runs *s);
 /* NULL is fine. */
-void vv_shared_runs_drop(struct vv_shared_runs *s);
+void vv_shared_runs_unref(struct vv_shared_runs *s);
 
 #endif

@@ -14,7 +14,7 @@
 #include "engine/memory/layout.h"
 #include "engine/lost_memory.h"
 #include "engine/memory/tiles.h"
-#include "track/fence.h"
+#include "track/write_protect.h"
 #include "track/memory.h"
 #include "track/scan.h"
 #include <inttypes.h>
@@ -23,7 +23,7 @@
 #include <string.h>
 
 enum {
-	HOLE = 256 << 10, /* bytes of clean tiles between dirty ones that are fenced along: cheaper than two fences */
+	HOLE = 256 << 10, /* bytes of clean tiles between dirty ones that are write-protected along: cheaper than two fences */
 	FEW_GROUPS = 8,   /* tiles of no more than this are opened one by one, and there are many */
 };
 
@@ -50,7 +50,7 @@ static void copy_tiles(void *arg)
 
 	for (size_t k = s->step * COPY_STEP; k < s->all->n && k < (s->step + 1) * COPY_STEP; k++) {
 		s->region = vv_tiles_region(t, t->plan.queue[k]);
-		vv_tiles_copy(t, s->region, t->plan.queue[k], vv_tiles_held(t, s->region, t->plan.queue[k]));
+		vv_tiles_copy(t, s->region, t->plan.queue[k], vv_tiles_copied(t, s->region, t->plan.queue[k]));
 	}
 }
 
@@ -58,11 +58,11 @@ static void copy_step(void *arg, size_t step)
 {
 	struct copying_step s = { arg, step, NULL };
 
-	if (vv_fence_try(copy_tiles, &s) < 0)
+	if (vv_write_protect_try_read(copy_tiles, &s) < 0)
 		atomic_store(&s.all->gone, s.region);
 }
 
-/* What cannot be fenced is copied first. */
+/* What cannot be write-protected is copied first. */
 static void copy_bare(void *arg)
 {
 	struct copying_step *s = arg;
@@ -71,10 +71,10 @@ static void copy_bare(void *arg)
 	for (size_t i = 0; i < t->geometry.n_regions; i++) {
 		struct vv_region *r = s->region = t->geometry.region[i];
 
-		for (size_t k = r->tracked->first_tile; k < r->tracked->first_tile + r->tracked->n_tiles; k = vv_tiles_next_bare(r, k)) {
-			uint64_t bare = vv_tiles_todo(t, r, k) & vv_tiles_bare(t, r, k);
+		for (size_t k = r->tracked->first_tile; k < r->tracked->first_tile + r->tracked->n_tiles; k = vv_tiles_next_unprotectable(r, k)) {
+			uint64_t bare = vv_tiles_todo(t, r, k) & vv_tiles_unprotectable(t, r, k);
 
-			if (bare && vv_tiles_hold(t, r, k, bare))
+			if (bare && vv_tiles_take_cells(t, r, k, bare))
 				vv_tiles_copy(t, r, k, bare);
 		}
 	}
@@ -112,13 +112,13 @@ static int copy_ahead(struct varve *v, bool eager, uint64_t *bytes)
 	struct capture_copying c = { .tiles = t };
 	struct copying_step bare = { &c, 0, NULL };
 
-	if (vv_fence_try(copy_bare, &bare) < 0)
+	if (vv_write_protect_try_read(copy_bare, &bare) < 0)
 		return vv_lost_memory_error(bare.region);
 	for (; eager && c.n < t->plan.n_queue && t->plan.order.state[t->plan.queue[c.n]] == VV_WRITE_ORDER_SCHEDULED; c.n++) {
 		size_t tile = t->plan.queue[c.n];
 		struct vv_region *r = vv_tiles_region(t, tile);
 
-		if (!vv_tiles_hold(t, r, tile, vv_tiles_dirty(t, r, tile) & ~vv_tiles_held(t, r, tile)))
+		if (!vv_tiles_take_cells(t, r, tile, vv_tiles_dirty(t, r, tile) & ~vv_tiles_copied(t, r, tile)))
 			break;
 	}
 	vv_pool_each(v->ctx.pool, (c.n + COPY_STEP - 1) / COPY_STEP, copy_step, &c);
@@ -131,26 +131,26 @@ static int copy_ahead(struct varve *v, bool eager, uint64_t *bytes)
 
 /* mprotect can be laid over a scan's marks. Where there are none, userfaultfd marks single pages without splitting mappings:
  * opening a page somewhere costs 2 microseconds instead of 4.4, a fault there 3.4 instead of 5.9 (measured). */
-static struct vv_fence *fence_for(struct varve *v, const struct vv_region *r)
+static struct vv_write_protect *protection_for(struct varve *v, const struct vv_region *r)
 {
 	struct vv_tiles *t = v->tiles;
 
-	if (v->tracking.tracker == VV_BY_FENCE || r->tracked->how != VV_BY_DIGEST || t->geometry.tile_groups > FEW_GROUPS || t->fences.no_fence_fine)
-		return t->fences.fence;
-	if (!t->fences.fence_fine && vv_fence_new(VV_FENCE_SIGBUS, vv_write_fault_handle, v, &t->fences.fence_fine) < 0) {
+	if (v->tracking.tracker == VV_BY_WRITE_PROTECT || r->tracked->method != VV_BY_DIGEST || t->geometry.tile_groups > FEW_GROUPS || t->protection.no_write_protect_fine)
+		return t->protection.write_protect;
+	if (!t->protection.write_protect_fine && vv_write_protect_new(VV_WRITE_PROTECT_SIGBUS, vv_write_fault_handle, v, &t->protection.write_protect_fine) < 0) {
 		vv_err_clear();
-		t->fences.no_fence_fine = true;
+		t->protection.no_write_protect_fine = true;
 	}
-	return t->fences.fence_fine ? t->fences.fence_fine : t->fences.fence;
+	return t->protection.write_protect_fine ? t->protection.write_protect_fine : t->protection.write_protect;
 }
 
-static void put_behind(struct vv_tiles *t, struct vv_region *r, struct vv_fence *fence)
+static void put_behind(struct vv_tiles *t, struct vv_region *r, struct vv_write_protect *write_protect)
 {
-	if (r->tracked->fenced && r->tracked->fence == fence)
+	if (r->tracked->write_protected && r->tracked->write_protect == write_protect)
 		return;
-	vv_tiles_unfence(t, r);
-	r->tracked->fenced = vv_fence_add(fence, r->tracked->lo, r->tracked->hi) == 0;
-	r->tracked->fence = fence;
+	vv_tiles_unprotect(t, r);
+	r->tracked->write_protected = vv_write_protect_add(write_protect, r->tracked->lo, r->tracked->hi) == 0;
+	r->tracked->write_protect = write_protect;
 }
 
 /* The region's memory takes no fence, for the reason that the last error says. */
@@ -158,47 +158,47 @@ static void leave_open(struct varve *v, struct vv_region *r)
 {
 	vv_log_info("region '%s' is copied or stored before varve_checkpoint returns: %s", r->name, vv_err_last());
 	vv_err_clear();
-	if (r->tracked->how == VV_BY_SCAN)
-		vv_scan_detach(v->tiles->fences.scan, r->tracked->lo, r->tracked->hi);
-	r->tracked->how = VV_BY_DIGEST;
+	if (r->tracked->method == VV_BY_SCAN)
+		vv_scan_detach(v->tiles->protection.scan, r->tracked->lo, r->tracked->hi);
+	r->tracked->method = VV_BY_DIGEST;
 	r->tracked->lo = r->tracked->hi = 0;
 }
 
-static bool fence_region(struct varve *v, struct vv_region *r)
+static bool add_region(struct varve *v, struct vv_region *r)
 {
-	put_behind(v->tiles, r, fence_for(v, r));
-	if (!r->tracked->fenced)
-		put_behind(v->tiles, r, v->tiles->fences.fence);
-	if (r->tracked->fenced && v->tracking.tracker == VV_BY_FENCE)
-		r->tracked->how = VV_BY_FENCE;
-	if (!r->tracked->fenced)
+	put_behind(v->tiles, r, protection_for(v, r));
+	if (!r->tracked->write_protected)
+		put_behind(v->tiles, r, v->tiles->protection.write_protect);
+	if (r->tracked->write_protected && v->tracking.tracker == VV_BY_WRITE_PROTECT)
+		r->tracked->method = VV_BY_WRITE_PROTECT;
+	if (!r->tracked->write_protected)
 		leave_open(v, r);
-	return r->tracked->fenced;
+	return r->tracked->write_protected;
 }
 
-static void unfence_at(void *arg, uintptr_t lo, uintptr_t hi)
+static void unprotect_at(void *arg, uintptr_t lo, uintptr_t hi)
 {
 	struct vv_tiles *t = arg;
 
 	for (size_t i = 0; i < t->geometry.n_by_address; i++)
 		if (t->geometry.by_address[i]->tracked->lo < hi && t->geometry.by_address[i]->tracked->hi > lo)
-			vv_tiles_unfence(t, t->geometry.by_address[i]);
+			vv_tiles_unprotect(t, t->geometry.by_address[i]);
 }
 
-/* The fence, and the regions in it; a region that cannot be fenced is left out. */
-static int need_fence(struct varve *v)
+/* The fence, and the regions in it; a region that cannot be write-protected is left out. */
+static int add_regions(struct varve *v)
 {
 	struct vv_tiles *t = v->tiles;
 	bool sigbus = strcmp(vv_conf_text(&v->ctx.conf, "tracker"), "sigbus") == 0;
-	int rc = t->fences.fence ? 0 : vv_fence_new(sigbus ? VV_FENCE_SIGBUS : VV_FENCE_MPROTECT, vv_write_fault_handle, v, &t->fences.fence);
+	int rc = t->protection.write_protect ? 0 : vv_write_protect_new(sigbus ? VV_WRITE_PROTECT_SIGBUS : VV_WRITE_PROTECT_MPROTECT, vv_write_fault_handle, v, &t->protection.write_protect);
 	size_t kept = 0;
 
 	if (rc == 0)
-		rc = vv_fence_find_protected(t->fences.fence, 0, UINTPTR_MAX, unfence_at, t);
+		rc = vv_write_protect_find_protected(t->protection.write_protect, 0, UINTPTR_MAX, unprotect_at, t);
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < t->geometry.n_by_address; i++)
-		if (fence_region(v, t->geometry.by_address[i]))
+		if (add_region(v, t->geometry.by_address[i]))
 			t->geometry.by_address[kept++] = t->geometry.by_address[i];
 	t->geometry.n_by_address = kept;
 	return 0;
@@ -210,14 +210,14 @@ static bool is_due(const struct vv_tiles *t, size_t tile)
 	return t->plan.order.state[tile] == VV_WRITE_ORDER_SCHEDULED && t->plan.order.access[tile] == VV_ACCESS_NONE;
 }
 
-static bool shall_shut(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
+static bool should_protect(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
 {
 	if (!(t->geometry.tile[tile].flags & VV_TILE_OPEN))
 		return false;
-	return r->tracked->how == VV_BY_FENCE || is_due(t, tile);
+	return r->tracked->method == VV_BY_WRITE_PROTECT || is_due(t, tile);
 }
 
-static int shut_run(struct vv_tiles *t, struct vv_region *r, size_t first, size_t last)
+static int protect_run(struct vv_tiles *t, struct vv_region *r, size_t first, size_t last)
 {
 	uintptr_t lo, hi, ignored;
 	int rc;
@@ -226,14 +226,14 @@ static int shut_run(struct vv_tiles *t, struct vv_region *r, size_t first, size_
 	vv_tiles_pages(t, r, last, &ignored, &hi);
 	if (lo >= hi)
 		return 0;
-	rc = vv_fence_shut(r->tracked->fence, lo, hi);
+	rc = vv_write_protect_enable(r->tracked->write_protect, lo, hi);
 	for (size_t k = first; rc == 0 && k <= last; k++)
 		t->geometry.tile[k].flags &= (uint8_t)~VV_TILE_OPEN;
 	return rc;
 }
 
 /* Runs of tiles, small holes included. */
-static int shut_region(struct vv_tiles *t, struct vv_region *r)
+static int protect_region(struct vv_tiles *t, struct vv_region *r)
 {
 	size_t end = r->tracked->first_tile + r->tracked->n_tiles, k = r->tracked->first_tile, hole = HOLE / (t->geometry.tile_groups * t->geometry.group_len) + 1;
 	int rc = 0;
@@ -241,34 +241,17 @@ static int shut_region(struct vv_tiles *t, struct vv_region *r)
 	while (rc == 0 && k < end) {
 		size_t first, last;
 
-		while (k < end && !shall_shut(t, r, k))
+		while (k < end && !should_protect(t, r, k))
 			k++;
 		if (k == end)
 			break;
 		first = last = k;
 		for (; k < end && k - last <= hole; k++)
-			if (shall_shut(t, r, k))
+			if (should_protect(t, r, k))
 				last = k;
-		rc = shut_run(t, r, first, last);
+		rc = protect_run(t, r, first, last);
 	}
 	return rc;
-}
-
-/* Of a region that was shut first: where for long nothing is waited for, it opens again. */
-static void open_holes(struct vv_tiles *t, struct vv_region *r)
-{
-	size_t end = r->tracked->first_tile + r->tracked->n_tiles, k = r->tracked->first_tile, hole = HOLE / (t->geometry.tile_groups * t->geometry.group_len) + 1;
-
-	while (k < end) {
-		size_t first = k;
-
-		while (k < end && !is_due(t, k))
-			k++;
-		if (k - first > hole)
-			vv_write_fault_open(t, r, first, k - 1);
-		while (k < end && is_due(t, k))
-			k++;
-	}
 }
 
 /* Is there anything dirty that has no copy? */
@@ -278,7 +261,7 @@ static bool overflows(const struct vv_tiles *t)
 		size_t tile = t->plan.queue[k];
 		struct vv_region *r = vv_tiles_region(t, tile);
 
-		if (vv_tiles_todo(t, r, tile) & ~vv_tiles_held(t, r, tile))
+		if (vv_tiles_todo(t, r, tile) & ~vv_tiles_copied(t, r, tile))
 			return true;
 	}
 	return false;
@@ -289,10 +272,10 @@ static void find_must(struct vv_tiles *t)
 	for (size_t i = 0; i < t->geometry.n_regions; i++) {
 		struct vv_region *r = t->geometry.region[i];
 
-		for (size_t k = r->tracked->first_tile; k < r->tracked->first_tile + r->tracked->n_tiles; k = vv_tiles_next_bare(r, k))
-			if (vv_tiles_todo(t, r, k) & vv_tiles_bare(t, r, k) & ~vv_tiles_held(t, r, k)) {
+		for (size_t k = r->tracked->first_tile; k < r->tracked->first_tile + r->tracked->n_tiles; k = vv_tiles_next_unprotectable(r, k))
+			if (vv_tiles_todo(t, r, k) & vv_tiles_unprotectable(t, r, k) & ~vv_tiles_copied(t, r, k)) {
 				t->geometry.tile[k].flags |= VV_TILE_CALLER_WAITS;
-				t->waiters.must++;
+				t->waiters.caller_waits_for++;
 			}
 	}
 }
@@ -316,14 +299,14 @@ static const struct vv_region *region_at(const struct vv_tiles *t, uintptr_t lo,
 /* Memory that takes no fence may be such that nobody can read: the call, which waits for it, says so. */
 static int check_must(const struct vv_tiles *t)
 {
-	struct vv_memory_range *must = vv_mem_new(t->waiters.must, sizeof(*must));
+	struct vv_memory_range *must = vv_mem_new(t->waiters.caller_waits_for, sizeof(*must));
 	uintptr_t lo, hi;
 	size_t n = 0;
 	bool lost;
 
 	if (!must)
 		return VV_ENOMEM;
-	for (size_t k = 0; k < t->plan.n_queue && n < t->waiters.must; k++)
+	for (size_t k = 0; k < t->plan.n_queue && n < t->waiters.caller_waits_for; k++)
 		if (t->geometry.tile[t->plan.queue[k]].flags & VV_TILE_CALLER_WAITS)
 			must[n++] = range_of(t, vv_tiles_region(t, t->plan.queue[k]), t->plan.queue[k]);
 	lost = vv_lost_memory_find(must, n, &lo, &hi);
@@ -331,41 +314,35 @@ static int check_must(const struct vv_tiles *t)
 	return lost ? vv_lost_memory_error(region_at(t, lo, hi)) : 0;
 }
 
-/* A region that was mapped anew in part has lost a part of its fence: it is fenced once more, all of it. */
-static int shut_again(struct vv_tiles *t, struct vv_region *r)
+/* A region that was mapped anew in part has lost a part of its fence: it is write-protected once more, all of it. */
+static int protect_again(struct vv_tiles *t, struct vv_region *r)
 {
 	int rc;
 
-	vv_tiles_unfence(t, r);
-	rc = vv_fence_add(r->tracked->fence, r->tracked->lo, r->tracked->hi);
-	r->tracked->fenced = rc == 0;
-	return rc == 0 ? shut_region(t, r) : rc;
+	vv_tiles_unprotect(t, r);
+	rc = vv_write_protect_add(r->tracked->write_protect, r->tracked->lo, r->tracked->hi);
+	r->tracked->write_protected = rc == 0;
+	return rc == 0 ? protect_region(t, r) : rc;
 }
 
-/* Memory that was taken for fenced and cannot be (large pages, of which a part is the region's; no more mappings) is left open. */
-static void shut_all(struct varve *v)
+/* Memory that was taken for write-protected and cannot be (large pages, of which a part is the region's; no more mappings) is left open. */
+static void protect_all(struct varve *v)
 {
 	struct vv_tiles *t = v->tiles;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < t->geometry.n_by_address; i++) {
 		struct vv_region *r = t->geometry.by_address[i];
-		bool both_ways = t->fences.fencing && (r->tracked->scattered || r->tracked->shut_first);
-		bool timed = both_ways || r->tracked->how == VV_BY_SCAN;
-		double start = timed ? vv_clock_own_s() : 0, took;
+		bool timed = r->tracked->method == VV_BY_SCAN;
+		double start = timed ? vv_clock_own_s() : 0;
 
-		if (r->tracked->fenced && shut_region(t, r) < 0 && shut_again(t, r) < 0) {
-			vv_tiles_unfence(t, r);
+		if (r->tracked->write_protected && protect_region(t, r) < 0 && protect_again(t, r) < 0) {
+			vv_tiles_unprotect(t, r);
 			leave_open(v, r);
 			continue;
 		}
 		t->geometry.by_address[kept++] = r;
-		if (r->tracked->shut_first)
-			open_holes(t, r);
-		took = timed ? vv_clock_own_s() - start : 0;
-		r->tracked->seconds_fenced += took;
-		if (both_ways)
-			vv_cheaper_way_note(&r->tracked->ways, r->tracked->shut_first, r->tracked->seconds_found + took);
+		r->tracked->seconds_protected += timed ? vv_clock_own_s() - start : 0;
 	}
 	t->geometry.n_by_address = kept;
 }
@@ -396,7 +373,7 @@ static uint64_t list_dirty(struct vv_tiles *t, size_t *chunks)
 	vv_write_order_begin(&t->plan.order);
 	t->plan.n_queue = t->plan.front = t->plan.reach = 0;
 	while ((tile = vv_write_order_eager(&t->plan.order)) != VV_WRITE_ORDER_NONE) {
-		t->plan.place[tile] = (uint32_t)t->plan.n_queue;
+		t->plan.queue_position[tile] = (uint32_t)t->plan.n_queue;
 		t->plan.queue[t->plan.n_queue++] = tile;
 	}
 	t->plan.n_queue_last = t->plan.n_queue;
@@ -415,8 +392,8 @@ static void count_after(struct vv_tiles *t, uint64_t pages, struct varve_stats *
 	st->after.pages = pages > met ? pages - met : 0;
 	st->after.bytes = st->after.pages * vv_memory_page();
 	memset(t->meters.seen, 0, sizeof(t->meters.seen));
-	t->meters.fault_after_ns = t->meters.fault_ns - t->meters.fault_told_ns;
-	t->meters.fault_ns = t->meters.fault_told_ns = t->meters.wait_ns = t->meters.blocked_ns = 0;
+	t->meters.fault_after_ns = t->meters.fault_ns - t->meters.fault_reported_ns;
+	t->meters.fault_ns = t->meters.fault_reported_ns = t->meters.wait_ns = t->meters.blocked_ns = 0;
 }
 
 /* A system call is writing into these pages at this moment, and cannot be held up: they stay open, and are copied whatever it
@@ -438,15 +415,15 @@ static void copy_entered(void *arg, uintptr_t lo, uintptr_t hi)
 		last = r->tracked->first_tile + (size_t)((hi - 1 - p) / len);
 		last = last < r->tracked->first_tile + r->tracked->n_tiles ? last : r->tracked->first_tile + r->tracked->n_tiles - 1;
 		for (size_t k = first; k <= last; k++) {
-			uint64_t need = vv_tiles_todo(t, r, k) & ~vv_tiles_held(t, r, k);
+			uint64_t need = vv_tiles_todo(t, r, k) & ~vv_tiles_copied(t, r, k);
 
-			if (need && !vv_tiles_hold(t, r, k, need) && !vv_tiles_hold_more(t, r, k, need))
+			if (need && !vv_tiles_take_cells(t, r, k, need) && !vv_tiles_take_extra_cells(t, r, k, need))
 				continue; /* no address space for it */
 			vv_tiles_copy(t, r, k, need);
 			vv_write_order_copied(&t->plan.order, (uint32_t)k);
 		}
-		if (r->tracked->fenced)
-			vv_write_fault_open(t, r, first, last);
+		if (r->tracked->write_protected)
+			vv_write_fault_unprotect(t, r, first, last);
 	}
 }
 
@@ -457,31 +434,25 @@ static void queue_copied(struct vv_tiles *t)
 	size_t n = 0;
 
 	for (size_t k = vv_write_order_scheduled(&t->plan.order, 0); n < t->plan.n_copied && k < t->geometry.n; k = vv_write_order_scheduled(&t->plan.order, k + 1))
-		if (t->plan.place[k] < t->plan.n_copied) {
+		if (t->plan.queue_position[k] < t->plan.n_copied) {
 			t->plan.queue[n++] = (uint32_t)k;
 			vv_write_order_copied(&t->plan.order, (uint32_t)k);
 		}
 }
 
 /* What has no copy must not be changed before it is stored. */
-static int fence_rest(struct varve *v)
+static int protect_rest(struct varve *v)
 {
 	struct vv_tiles *t = v->tiles;
 	int rc;
 
-	t->fences.fencing = t->fences.overflowed = overflows(t);
-	for (size_t i = 0; i < t->geometry.n_by_address && !t->fences.fencing; i++) {
-		struct vv_region *r = t->geometry.by_address[i];
-
-		if (r->tracked->shut_first)
-			vv_write_fault_open(t, r, r->tracked->first_tile, r->tracked->first_tile + r->tracked->n_tiles - 1);
-	}
-	if (!t->fences.fencing)
+	t->protection.is_protecting = overflows(t);
+	if (!t->protection.is_protecting)
 		return 0;
-	rc = need_fence(v);
+	rc = add_regions(v);
 	if (rc)
 		return rc;
-	for (size_t k = 0; k < t->plan.n_copied && v->tracking.tracker != VV_BY_FENCE && !t->plan.learning; k++)
+	for (size_t k = 0; k < t->plan.n_copied && v->tracking.tracker != VV_BY_WRITE_PROTECT && !t->plan.learning; k++)
 		vv_write_order_presume(&t->plan.order, t->plan.queue[k]);
 	return 0;
 }
@@ -496,12 +467,12 @@ int vv_capture_take(struct vv_layer_writer *p, size_t *chunks)
 
 	if (rc == 0)
 		rc = vv_layout_run(v);
-	if (rc == 0 && v->tracking.tracker == VV_BY_FENCE)
-		rc = need_fence(v);
+	if (rc == 0 && v->tracking.tracker == VV_BY_WRITE_PROTECT)
+		rc = add_regions(v);
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&t->lock);
-	t->fences.serial++;
+	t->protection.serial++;
 	vv_dirty_find(v, &pages);
 	rc = vv_dirty_audit(v);
 	if (rc) {
@@ -509,26 +480,26 @@ int vv_capture_take(struct vv_layer_writer *p, size_t *chunks)
 		return rc;
 	}
 	count_after(t, pages, st);
-	vv_open_ahead_judge(t);
+	vv_open_ahead_check_order(t);
 	st->bytes_dirty += list_dirty(t, chunks);
-	vv_layout_grant(v, *chunks);
-	if (v->tracking.tracker == VV_BY_FENCE)
-		shut_all(v); /* before anything is copied: who writes there afterwards is seen */
+	vv_layout_limit_copies(v, *chunks);
+	if (v->tracking.tracker == VV_BY_WRITE_PROTECT)
+		protect_all(v); /* before anything is copied: who writes there afterwards is seen */
 	if (v->ctx.async)
 		rc = vv_early_hash_run(p);
 	if (rc == 0 && v->ctx.async)
 		rc = copy_ahead(v, vv_conf_bool(&v->ctx.conf, "eager"), &st->bytes_copied);
 	if (rc == 0 && v->ctx.async)
-		rc = fence_rest(v);
+		rc = protect_rest(v);
 	if (rc == 0 && v->ctx.async)
 		queue_copied(t);
-	if (rc == 0 && t->fences.fencing)
-		shut_all(v);
+	if (rc == 0 && t->protection.is_protecting)
+		protect_all(v);
 	if (rc == 0)
-		vv_fence_entered(copy_entered, v);
-	if (rc == 0 && t->fences.fencing)
+		vv_write_protect_each_syscall(copy_entered, v);
+	if (rc == 0 && t->protection.is_protecting)
 		find_must(t);
-	if (rc == 0 && t->waiters.must)
+	if (rc == 0 && t->waiters.caller_waits_for)
 		rc = check_must(t);
 	pthread_mutex_unlock(&t->lock);
 	if (rc)
@@ -536,12 +507,12 @@ int vv_capture_take(struct vv_layer_writer *p, size_t *chunks)
 	return rc;
 }
 
-void vv_capture_settle(struct varve *v)
+void vv_capture_wait(struct varve *v)
 {
 	struct vv_tiles *t = v->tiles;
 
 	pthread_mutex_lock(&t->lock);
-	while (t->waiters.must)
+	while (t->waiters.caller_waits_for)
 		pthread_cond_wait(&t->fault_cond, &t->lock);
 	pthread_mutex_unlock(&t->lock);
 }
@@ -553,12 +524,12 @@ int vv_capture_check(const struct vv_layer_writer *p)
 	int rc = 0;
 
 	pthread_mutex_lock(&t->lock);
-	if (t->waiters.spoiled)
+	if (t->waiters.must_fail)
 		rc = vv_err_set(VV_EINVAL, "a signal handler wrote to a region, and could not wait until that was stored: it had interrupted what storing needs, too, such as the allocator; let "
 					   "handlers write no region, or more threads have arenas of their own (MALLOC_ARENA_MAX)");
-	for (size_t i = 0; rc == 0 && t->fences.fencing && i < t->geometry.n_by_address; i++)
-		if (t->geometry.by_address[i]->tracked->fenced && !vv_dirty_is_intact(v, t->geometry.by_address[i]))
-			rc = vv_dirty_is_blind(v, t->geometry.by_address[i]) ? VV_EIO :
+	for (size_t i = 0; rc == 0 && t->protection.is_protecting && i < t->geometry.n_by_address; i++)
+		if (t->geometry.by_address[i]->tracked->write_protected && !vv_dirty_is_intact(v, t->geometry.by_address[i]))
+			rc = vv_dirty_lost_descriptor(v, t->geometry.by_address[i]) ? VV_EIO :
 			     vv_err_set(VV_EINVAL,
 					"epoch %" PRIu64 " is lost: the memory of region '%s' was freed, unmapped or moved before it was stored; call varve_wait, "
 					"varve_unprotect or varve_close before that",

@@ -6,7 +6,7 @@
 #include "engine/memory/tiles.h"
 #include "engine/lost_memory.h"
 #include "engine/write/index_cache.h"
-#include "track/fence.h"
+#include "track/write_protect.h"
 #include "track/memory.h"
 #include "track/scan.h"
 #include <errno.h>
@@ -21,19 +21,16 @@
  * in the caches longer than where they are tried: no machine has been seen where watching was cheaper above 0.34.) */
 static const double DENSE_MIN = 0.05, DENSE_MAX = 0.35;
 
-/* What looking at a page takes beside hashing it, in terms of a fault: it is copied or fenced, opened again, looked up. */
+/* What looking at a page takes beside hashing it, in terms of a fault: it is copied or write-protected, opened again, looked up. */
 static const double BESIDES = 0.125;
 
 /* A region that is compared is watched again only if this much less of it changes than would be too much. */
 static const double CALM = 0.75;
 
-/* More stretches of written pages than one in so many pages: watching them anew one by one costs more than all at once. */
-enum { SCATTERED = 50 };
-
 struct seen {
 	struct vv_tiles *tiles;
 	struct vv_region *region;
-	uint64_t pages, stretches;
+	uint64_t pages;
 };
 
 /* The groups that the pages lo..hi of the region touch. */
@@ -53,19 +50,7 @@ static void mark_pages(void *arg, uintptr_t lo, uintptr_t hi)
 	struct seen *s = arg;
 
 	s->pages += (hi - lo) / vv_memory_page();
-	s->stretches++;
 	mark_groups(s->tiles, s->region, lo, hi);
-}
-
-/* Pages that a system call is writing into, which the fence has spared. */
-static void mark_spared(void *arg, uintptr_t lo, uintptr_t hi)
-{
-	struct seen *s = arg;
-
-	lo = lo > s->region->tracked->lo ? lo : s->region->tracked->lo;
-	hi = hi < s->region->tracked->hi ? hi : s->region->tracked->hi;
-	if (lo < hi)
-		mark_groups(s->tiles, s->region, lo, hi);
 }
 
 static void mark_call(void *arg, uintptr_t lo, uintptr_t hi)
@@ -87,8 +72,8 @@ static void mark_all(struct vv_tiles *t, struct vv_region *r)
 /* The ends of a region lie on pages that are not its own and not watched. */
 static void mark_ends(struct vv_tiles *t, struct vv_region *r)
 {
-	for (size_t k = r->tracked->first_tile; k < r->tracked->first_tile + r->tracked->n_tiles; k = vv_tiles_next_bare(r, k))
-		vv_tiles_set_dirty(t, r, k, vv_tiles_dirty(t, r, k) | vv_tiles_bare(t, r, k));
+	for (size_t k = r->tracked->first_tile; k < r->tracked->first_tile + r->tracked->n_tiles; k = vv_tiles_next_unprotectable(r, k))
+		vv_tiles_set_dirty(t, r, k, vv_tiles_dirty(t, r, k) | vv_tiles_unprotectable(t, r, k));
 }
 
 /* Memory is watched by one userfaultfd at a time. */
@@ -96,60 +81,32 @@ static void watch(struct varve *v, struct vv_region *r)
 {
 	struct vv_parallel_for loop = vv_pool_loop(v->ctx.pool);
 
-	if (r->tracked->fenced && r->tracked->fence == v->tiles->fences.fence_fine)
-		vv_tiles_unfence(v->tiles, r);
-	if (vv_scan_attach(v->tiles->fences.scan, &loop, r->tracked->lo, r->tracked->hi) == 0) {
-		r->tracked->how = VV_BY_SCAN;
+	if (r->tracked->write_protected && r->tracked->write_protect == v->tiles->protection.write_protect_fine)
+		vv_tiles_unprotect(v->tiles, r);
+	if (vv_scan_attach(v->tiles->protection.scan, &loop, r->tracked->lo, r->tracked->hi) == 0) {
+		r->tracked->method = VV_BY_SCAN;
 		return;
 	}
 	vv_log_info("region '%s' is compared, not tracked: %s", r->name, vv_err_last());
 	vv_err_clear();
 	r->tracked->backoff = UINT32_MAX / 2;
-	r->tracked->patience = r->tracked->backoff;
+	r->tracked->retry_in = r->tracked->backoff;
 }
 
 static void unwatch(struct varve *v, struct vv_region *r)
 {
-	vv_scan_detach(v->tiles->fences.scan, r->tracked->lo, r->tracked->hi);
-	r->tracked->how = VV_BY_DIGEST;
+	vv_scan_detach(v->tiles->protection.scan, r->tracked->lo, r->tracked->hi);
+	r->tracked->method = VV_BY_DIGEST;
 	r->tracked->backoff = r->tracked->backoff ? 2 * r->tracked->backoff : 4;
-	r->tracked->patience = r->tracked->backoff;
-}
-
-static void count_stretch(void *arg, uintptr_t lo, uintptr_t hi)
-{
-	(void)lo, (void)hi;
-	++*(uint64_t *)arg;
-}
-
-/* Behind a fence nothing is written, so that looking and watching anew need not be one step, which costs some kernels a flush of
- * address translations for nearly every page, and on which several threads are no faster than one. What overflows the buffer is fenced anyway. */
-static int collect_shut(struct varve *v, struct vv_region *r, struct seen *s)
-{
-	struct vv_tiles *t = v->tiles;
-	struct vv_parallel_for loop = vv_pool_loop(v->ctx.pool);
-	uint64_t protected = 0;
-	int rc = vv_fence_find_protected(r->tracked->fence, r->tracked->lo, r->tracked->hi, count_stretch, &protected);
-
-	if (rc == 0 && protected)
-		rc = vv_err_set(VV_ENOTSUP, "the program has taken the rights of a part of its memory away");
-	if (rc == 0)
-		rc = vv_tiles_shut(t, r);
-	if (rc) {
-		vv_tiles_unfence(t, r);
-		return rc;
-	}
-	rc = vv_scan_look(t->fences.scan, r->tracked->lo, r->tracked->hi, mark_pages, s);
-	vv_fence_entered(mark_spared, s);
-	return rc ? rc : vv_scan_rearm(t->fences.scan, &loop, r->tracked->lo, r->tracked->hi);
+	r->tracked->retry_in = r->tracked->backoff;
 }
 
 /* What disturbs it makes it dearer, never cheaper: less is believed at once, more by and by. With it goes what the fence took around the pages of the last time: around single ones it is much
  * more than around all of them. */
-static void note_cost(struct vv_region *r, uint64_t pages, double helped)
+static void note_cost(struct vv_region *r, uint64_t pages, double seconds)
 {
-	double fenced = r->tracked->pages_found > 0 ? r->tracked->seconds_fenced / r->tracked->pages_found : 0;
-	double cost = pages ? (r->tracked->seconds_found + helped) / (double)pages + fenced : r->tracked->collect_cost;
+	double write_protected = r->tracked->pages_found > 0 ? r->tracked->seconds_protected / r->tracked->pages_found : 0;
+	double cost = pages ? seconds / (double)pages + write_protected : r->tracked->collect_cost;
 
 	r->tracked->collect_cost = cost < r->tracked->collect_cost ? cost : r->tracked->collect_cost + (cost - r->tracked->collect_cost) / 4;
 }
@@ -159,7 +116,7 @@ static void note_cost(struct vv_region *r, uint64_t pages, double helped)
 static double dense(const struct varve *v, const struct vv_region *r)
 {
 	const struct vv_tiles *t = v->tiles;
-	double fault = vv_scan_fault_cost(t->fences.scan), caught = fault + r->tracked->collect_cost;
+	double fault = vv_scan_fault_cost(t->protection.scan), caught = fault + r->tracked->collect_cost;
 	double hashed = t->meters.hashed_pages > 0 ? t->meters.hashed_s / t->meters.hashed_pages : caught / 4;
 	double looked_at = hashed / (vv_pool_width(v->ctx.pool) > 1 ? 2 : 1) + BESIDES * fault;
 	double share = looked_at / (caught + looked_at);
@@ -167,40 +124,29 @@ static double dense(const struct varve *v, const struct vv_region *r)
 	return share < DENSE_MIN ? DENSE_MIN : share > DENSE_MAX ? DENSE_MAX : share;
 }
 
-/* Is that a way for the next time? */
-static bool is_scattered(const struct varve *v, const struct vv_region *r, const struct seen *s)
-{
-	return v->ctx.async && r->tracked->how == VV_BY_SCAN && s->stretches > (r->tracked->hi - r->tracked->lo) / vv_memory_page() / SCATTERED && v->tiles->fences.overflowed;
-}
-
 /* Written pages of a watched region. If much of it is written every time, watching costs more than it saves. */
 static uint64_t collect(struct varve *v, struct vv_region *r)
 {
 	struct seen s = { .tiles = v->tiles, .region = r };
 	double all = (double)((r->tracked->hi - r->tracked->lo) / vv_memory_page()), start = vv_clock_own_s();
-	int rc;
+	int rc = vv_scan_collect(v->tiles->protection.scan, r->tracked->lo, r->tracked->hi, mark_pages, &s);
 
-	r->tracked->shut_first = r->tracked->scattered && r->tracked->fenced && vv_cheaper_way_choose(&r->tracked->ways) == 1;
-	r->tracked->scattered = false;
-	rc = r->tracked->shut_first ? collect_shut(v, r, &s) : vv_scan_collect(v->tiles->fences.scan, r->tracked->lo, r->tracked->hi, mark_pages, &s);
 	if (rc) {
 		vv_log_info("region '%s': %s; all of it is compared", r->name, vv_err_last());
 		vv_err_clear();
-		vv_scan_detach(v->tiles->fences.scan, r->tracked->lo, r->tracked->hi);
-		r->tracked->how = VV_BY_DIGEST;
+		vv_scan_detach(v->tiles->protection.scan, r->tracked->lo, r->tracked->hi);
+		r->tracked->method = VV_BY_DIGEST;
 		watch(v, r);
 		mark_all(v->tiles, r);
 		return 0;
 	}
 	mark_ends(v->tiles, r);
-	vv_calls_each(&v->tiles->fences.calls, r->tracked->lo, r->tracked->hi, mark_call, &s);
-	r->tracked->seconds_found = vv_clock_own_s() - start;
-	note_cost(r, s.pages, r->tracked->shut_first ? vv_scan_helped(v->tiles->fences.scan) : 0);
+	vv_calls_each(&v->tiles->protection.calls, r->tracked->lo, r->tracked->hi, mark_call, &s);
+	note_cost(r, s.pages, vv_clock_own_s() - start);
 	r->tracked->pages_found = (double)s.pages;
-	r->tracked->seconds_fenced = 0;
+	r->tracked->seconds_protected = 0;
 	if (v->tracking.automatic && (double)s.pages > dense(v, r) * all)
 		unwatch(v, r);
-	r->tracked->scattered = is_scattered(v, r, &s);
 	return s.pages;
 }
 
@@ -218,7 +164,7 @@ static void any_page(void *arg, uintptr_t lo, uintptr_t hi)
 }
 
 /* The next run of tiles that are still shut, as pages; false if there is none from *tile on. */
-static bool next_shut(const struct vv_tiles *t, const struct vv_region *r, size_t *tile, struct vv_memory_range *out)
+static bool next_protected(const struct vv_tiles *t, const struct vv_region *r, size_t *tile, struct vv_memory_range *out)
 {
 	size_t end = r->tracked->first_tile + r->tracked->n_tiles, first;
 	uintptr_t ignored;
@@ -241,13 +187,13 @@ static bool is_watched(struct vv_tiles *t, struct vv_region *r, uintptr_t lo, ui
 {
 	struct seen s = { .tiles = t, .region = r };
 
-	return vv_scan_look_dropped(t->fences.scan, lo, hi, any_page, &s) == 0 && s.pages == 0;
+	return vv_scan_peek_dropped(t->protection.scan, lo, hi, any_page, &s) == 0 && s.pages == 0;
 }
 
 static bool are_intact(struct vv_tiles *t, struct vv_region *r, struct vv_memory_range *range, size_t n)
 {
-	if (r->tracked->how != VV_BY_SCAN)
-		return vv_fence_are_intact(r->tracked->fence, range, n);
+	if (r->tracked->method != VV_BY_SCAN)
+		return vv_write_protect_are_intact(r->tracked->write_protect, range, n);
 	while (n > 0 && is_watched(t, r, range[n - 1].lo, range[n - 1].hi))
 		n--;
 	return n == 0;
@@ -261,10 +207,10 @@ static bool looks_intact(struct varve *v, struct vv_region *r)
 	size_t tile = r->tracked->first_tile, n = 0;
 	bool more = true, ok = true;
 
-	if (r->tracked->how == VV_BY_SCAN && is_watched(t, r, r->tracked->lo, r->tracked->hi))
+	if (r->tracked->method == VV_BY_SCAN && is_watched(t, r, r->tracked->lo, r->tracked->hi))
 		return true; /* at one look; otherwise what is open may be gone, for it is stored or copied */
 	while (ok && more) {
-		more = next_shut(t, r, &tile, &range[n]);
+		more = next_protected(t, r, &tile, &range[n]);
 		n += more && range[n].lo < range[n].hi;
 		if (n == MANY || !more) {
 			ok = are_intact(t, r, range, n);
@@ -280,9 +226,9 @@ bool vv_dirty_is_intact(struct varve *v, struct vv_region *r)
 	return looks_intact(v, r) || looks_intact(v, r);
 }
 
-bool vv_dirty_is_blind(struct varve *v, const struct vv_region *r)
+bool vv_dirty_lost_descriptor(struct varve *v, const struct vv_region *r)
 {
-	int rc = r->tracked->how == VV_BY_SCAN ? vv_scan_check(v->tiles->fences.scan) : vv_fence_check(r->tracked->fence);
+	int rc = r->tracked->method == VV_BY_SCAN ? vv_scan_check(v->tiles->protection.scan) : vv_write_protect_check(r->tracked->write_protect);
 
 	if (rc)
 		vv_err_context(rc, "region '%s' cannot be told to have stayed as it was while its checkpoint was being stored", r->name);
@@ -295,10 +241,10 @@ static uint64_t collect_opened(struct varve *v, struct vv_region *r)
 	struct vv_tiles *t = v->tiles;
 	uint64_t pages = 0;
 
-	if (!vv_dirty_is_intact(v, r)) { /* mapped anew: what is not fenced any more was not seen */
-		vv_tiles_unfence(t, r);
-		r->tracked->fenced = vv_fence_add(r->tracked->fence, r->tracked->lo, r->tracked->hi) == 0;
-		r->tracked->how = r->tracked->fenced ? VV_BY_FENCE : VV_BY_DIGEST;
+	if (!vv_dirty_is_intact(v, r)) { /* mapped anew: what is not write-protected any more was not seen */
+		vv_tiles_unprotect(t, r);
+		r->tracked->write_protected = vv_write_protect_add(r->tracked->write_protect, r->tracked->lo, r->tracked->hi) == 0;
+		r->tracked->method = r->tracked->write_protected ? VV_BY_WRITE_PROTECT : VV_BY_DIGEST;
 		vv_err_clear();
 	}
 	for (size_t k = r->tracked->first_tile; k < r->tracked->first_tile + r->tracked->n_tiles; k++) {
@@ -316,12 +262,12 @@ static void reconsider(struct varve *v, struct vv_region *r)
 {
 	bool calm, hope;
 
-	if (v->tracking.tracker != VV_BY_SCAN || r->tracked->lo == r->tracked->hi || !v->tiles->fences.scan)
+	if (v->tracking.tracker != VV_BY_SCAN || r->tracked->lo == r->tracked->hi || !v->tiles->protection.scan)
 		return;
 	calm = (double)r->tracked->changed <= CALM * dense(v, r) * (double)r->shape.len;
 	hope = v->tracking.late ? calm && !r->fresh : calm || r->tracked->backoff == 0;
-	if (r->tracked->patience)
-		r->tracked->patience--;
+	if (r->tracked->retry_in)
+		r->tracked->retry_in--;
 	else if (!v->tracking.automatic || hope)
 		watch(v, r);
 }
@@ -333,14 +279,13 @@ void vv_dirty_find(struct varve *v, uint64_t *pages)
 	for (size_t i = 0; i < t->geometry.n_regions; i++) {
 		struct vv_region *r = t->geometry.region[i];
 
-		bool whole = r->fresh || r->tracked->how == VV_BY_DIGEST;
+		bool whole = r->fresh || r->tracked->method == VV_BY_DIGEST;
 
-		r->tracked->shut_first = false;
 		if (r->tracked->n_tiles == 0)
 			continue;
-		if (r->tracked->how == VV_BY_SCAN)
+		if (r->tracked->method == VV_BY_SCAN)
 			*pages += collect(v, r);
-		else if (r->tracked->how == VV_BY_FENCE)
+		else if (r->tracked->method == VV_BY_WRITE_PROTECT)
 			*pages += collect_opened(v, r);
 		else
 			reconsider(v, r);
@@ -351,7 +296,7 @@ void vv_dirty_find(struct varve *v, uint64_t *pages)
 		r->fresh = false;
 		r->tracked->changed = 0;
 	}
-	vv_calls_note(&t->fences.calls);
+	vv_calls_note(&t->protection.calls);
 }
 
 /* ---- audit ------------------------------------------------------------------------------------------------------------ */
@@ -387,7 +332,7 @@ static int audit_group(struct varve *v, struct vv_region *r, size_t g)
 	if (!is_readable(t, r, g))
 		return vv_lost_memory_error(r);
 	for (size_t i = vv_tiles_chunk(t, g); i < vv_tiles_chunk_end(t, r, g); i++) {
-		const struct vv_digest *old = vv_index_cache_was(v->history, r, i);
+		const struct vv_digest *old = vv_index_cache_was(v->index_cache, r, i);
 		struct vv_digest now;
 
 		v->ctx.digest(r->p + (uint64_t)i * r->shape.chunk, vv_region_chunk_len(r, i), &now);

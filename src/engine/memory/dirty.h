@@ -10,7 +10,7 @@ void vv_dirty_find(struct varve *v, uint64_t *pages);
 int vv_dirty_audit(struct varve *v);
 /* Is what is shut of the region still there, unchanged? */
 bool vv_dirty_is_intact(struct varve *v, struct vv_region *r);
-/* Can that not be told, because the program has closed the descriptors by which the region is watched or fenced? Then an error says so. */
-bool vv_dirty_is_blind(struct varve *v, const struct vv_region *r);
+/* Can that not be told, because the program has closed the descriptors by which the region is watched or write-protected? Then an error says so. */
+bool vv_dirty_lost_descriptor(struct varve *v, const struct vv_region *r);
 
 #endif

@@ -10,18 +10,18 @@
 #include "engine/memory/store_tiles.h"
 #include "engine/lost_memory.h"
 #include "engine/memory/tiles.h"
-#include "track/fence.h"
+#include "track/write_protect.h"
 #include <stdatomic.h>
 
 enum {
 	ROUND = 256, /* tiles; then it is seen whether more of them are worth it, */
 	STEP = 8,    /* so many by one thread in one go */
-	FEW = 2,     /* no more than one in so many groups of a tile: what is dense is as soon fenced as hashed */
+	FEW = 2,     /* no more than one in so many groups of a tile: what is dense is as soon write-protected as hashed */
 	RARE = 16,   /* no more than one in so many bytes was new */
 	DIGESTS = 16 << 10, /* of a round, at most */
 };
 
-struct glance {
+struct early_hash {
 	struct varve *v;
 	struct vv_digest *digest; /* of a round */
 	size_t chunks;            /* of a tile */
@@ -31,21 +31,21 @@ struct glance {
 	_Atomic uint64_t hashed_ns;
 };
 
-struct glance_step {
-	struct glance *all;
+struct early_hash_step {
+	struct early_hash *all;
 	size_t first;
 	struct vv_region *region; /* the one at hand */
 };
 
-static struct vv_digest *digests_of(const struct glance *g, size_t k)
+static struct vv_digest *digests_of(const struct early_hash *g, size_t k)
 {
 	return g->digest + k * g->chunks;
 }
 
 static void hash_tiles(void *arg)
 {
-	struct glance_step *s = arg;
-	struct glance *g = s->all;
+	struct early_hash_step *s = arg;
+	struct early_hash *g = s->all;
 
 	for (size_t k = s->first; k < g->n && k < s->first + STEP; k++) {
 		s->region = vv_tiles_region(g->v->tiles, g->tile[k]);
@@ -55,10 +55,10 @@ static void hash_tiles(void *arg)
 
 static void hash_step(void *arg, size_t i)
 {
-	struct glance_step s = { arg, i * STEP, NULL };
+	struct early_hash_step s = { arg, i * STEP, NULL };
 	double start = vv_clock_own_s();
 
-	if (vv_fence_try(hash_tiles, &s) < 0)
+	if (vv_write_protect_try_read(hash_tiles, &s) < 0)
 		atomic_store(&s.all->gone, s.region);
 	atomic_fetch_add(&s.all->hashed_ns, (uint64_t)((vv_clock_own_s() - start) * 1e9));
 }
@@ -72,13 +72,13 @@ static bool is_known(struct vv_layer_writer *p, size_t tile, const struct vv_dig
 	uint64_t changed = r->tracked->changed;
 	int ignored = 0; /* there are no claims yet */
 
-	if (vv_hash_tiles_known(p, tile, d, &ignored) != vv_tiles_dirty(t, r, tile)) {
+	if (vv_hash_tiles_find_known(p, tile, d, &ignored) != vv_tiles_dirty(t, r, tile)) {
 		p->st = st;
 		r->tracked->changed = changed;
 		return false;
 	}
 	t->geometry.tile[tile].flags |= VV_TILE_HASHED;
-	t->geometry.tile[tile].own |= VV_TILE_SIFTED;
+	t->geometry.tile[tile].queue_flags |= VV_TILE_DEDUPED;
 	vv_tiles_set_todo(t, r, tile, 0);
 	vv_tiles_done(t, tile);
 	return true;
@@ -103,12 +103,12 @@ static bool is_sparse(const struct vv_tiles *t, size_t tile)
 {
 	const struct vv_region *r = vv_tiles_region(t, tile);
 
-	return r->tracked->how != VV_BY_FENCE &&
+	return r->tracked->method != VV_BY_WRITE_PROTECT &&
 	       FEW * __builtin_popcountll(vv_tiles_dirty(t, r, tile)) <= __builtin_popcountll(vv_tiles_groups(t, r, tile));
 }
 
 /* From *k on, which moves on. */
-static void fill_round(struct glance *g, size_t *k)
+static void fill_round(struct early_hash *g, size_t *k)
 {
 	const struct vv_tiles *t = g->v->tiles;
 
@@ -118,7 +118,7 @@ static void fill_round(struct glance *g, size_t *k)
 }
 
 /* On all cores. */
-static int hash_round(struct glance *g)
+static int hash_round(struct early_hash *g)
 {
 	struct vv_tiles *t = g->v->tiles;
 	struct vv_region *gone;
@@ -146,18 +146,18 @@ static void put_behind(struct vv_tiles *t)
 		t->plan.queue[kept++] = tile;
 	}
 	for (size_t k = 0; k < t->plan.n_queue; k++)
-		t->plan.place[t->plan.queue[k]] = (uint32_t)k;
+		t->plan.queue_position[t->plan.queue[k]] = (uint32_t)k;
 }
 
 static bool is_worth_it(const struct varve *v)
 {
-	return v->ctx.dedup && v->tiles->waiters.rescue && v->stats.bytes_dirty > 0 && RARE * v->stats.bytes_new <= v->stats.bytes_dirty;
+	return v->ctx.dedup && v->tiles->waiters.copy_when_freed && v->stats.bytes_dirty > 0 && RARE * v->stats.bytes_new <= v->stats.bytes_dirty;
 }
 
 int vv_early_hash_run(struct vv_layer_writer *p)
 {
 	struct vv_tiles *t = p->v->tiles;
-	struct glance g = { .v = p->v, .chunks = t->geometry.tile_groups * t->geometry.group_chunks };
+	struct early_hash g = { .v = p->v, .chunks = t->geometry.tile_groups * t->geometry.group_chunks };
 	size_t k = overflow(t), known = 0, looked = 0;
 	int rc = 0;
 

@@ -1,4 +1,4 @@
-/* Tiles are hashed on all cores, in the order in which they are expected to be written, and sifted in the same order: what is stored
+/* Tiles are hashed on all cores, in the order in which they are expected to be written, and deduped in the same order: what is stored
  * already is let go at once; what is not becomes a claim where there are other ranks to ask, or waits to be placed. */
 #include "engine/memory/hash_tiles.h"
 #include "engine/memory/store_tiles.h"
@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/held.h"
 #include "base/mem.h"
-#include "track/fence.h"
+#include "track/write_protect.h"
 #include "track/memory.h"
 
 enum {
@@ -31,7 +31,7 @@ struct vv_batch {
 
 /* ---- shelves ------------------------------------------------------------------------------------------------------------ */
 
-size_t vv_hash_tiles_takes(uint64_t memory, size_t chunk)
+size_t vv_hash_tiles_memory(uint64_t memory, size_t chunk)
 {
 	uint64_t all = memory / chunk * sizeof(struct vv_digest), most = memory / AHEAD_SHARE + AHEAD_MIN;
 
@@ -40,11 +40,11 @@ size_t vv_hash_tiles_takes(uint64_t memory, size_t chunk)
 
 static int make_shelves(struct vv_store_tiles *w, bool all)
 {
-	struct vv_digest_slots *s = &w->shelves;
+	struct vv_digest_slots *s = &w->digest_slots;
 	size_t n;
 
 	s->chunks = w->t->geometry.tile_groups * w->t->geometry.group_chunks;
-	n = vv_hash_tiles_takes(w->p->st.bytes_memory, w->t->geometry.group_len / w->t->geometry.group_chunks) / (s->chunks * sizeof(*s->v));
+	n = vv_hash_tiles_memory(w->p->st.bytes_memory, w->t->geometry.group_len / w->t->geometry.group_chunks) / (s->chunks * sizeof(*s->v));
 	n = (n < w->t->plan.n_queue && !all ? n : w->t->plan.n_queue) + 2;
 	s->free = vv_mem_new(n, sizeof(*s->free));
 	if (!s->free)
@@ -66,32 +66,32 @@ static void drop_shelves(struct vv_digest_slots *s)
 
 struct vv_digest *vv_hash_tiles_digests(const struct vv_store_tiles *w, size_t tile)
 {
-	return w->shelves.v + (size_t)(w->t->geometry.tile[tile].shelf - 1) * w->shelves.chunks;
+	return w->digest_slots.v + (size_t)(w->t->geometry.tile[tile].digest_slot - 1) * w->digest_slots.chunks;
 }
 
 /* One place is kept for a tile that is wanted out of turn. */
-static bool take_shelf(struct vv_store_tiles *w, size_t tile, bool out_of_turn)
+static bool take_digest_slot(struct vv_store_tiles *w, size_t tile, bool out_of_turn)
 {
-	struct vv_digest_slots *s = &w->shelves;
+	struct vv_digest_slots *s = &w->digest_slots;
 
-	if (w->t->geometry.tile[tile].shelf)
+	if (w->t->geometry.tile[tile].digest_slot)
 		return true;
 	if (s->n_free <= (out_of_turn ? 0 : 1))
 		return false;
-	w->t->geometry.tile[tile].shelf = 1 + s->free[--s->n_free];
+	w->t->geometry.tile[tile].digest_slot = 1 + s->free[--s->n_free];
 	return true;
 }
 
-void vv_hash_tiles_leave(struct vv_store_tiles *w, size_t tile)
+void vv_hash_tiles_release(struct vv_store_tiles *w, size_t tile)
 {
-	if (w->t->geometry.tile[tile].shelf)
-		w->shelves.free[w->shelves.n_free++] = w->t->geometry.tile[tile].shelf - 1;
-	w->t->geometry.tile[tile].shelf = 0;
+	if (w->t->geometry.tile[tile].digest_slot)
+		w->digest_slots.free[w->digest_slots.n_free++] = w->t->geometry.tile[tile].digest_slot - 1;
+	w->t->geometry.tile[tile].digest_slot = 0;
 }
 
 /* ---- hashing ------------------------------------------------------------------------------------------------------------ */
 
-/* From the lock until it is taken again nothing changes the bytes: they are copies, or fenced, and who would open the fence
+/* From the lock until it is taken again nothing changes the bytes: they are copies, or write-protected, and who would open the fence
  * waits for HASHING. */
 static void begin_batch(struct vv_batch *b)
 {
@@ -106,7 +106,7 @@ static void begin_batch(struct vv_batch *b)
 		b->reading[k] = !(x->flags & (VV_TILE_HASHED | VV_TILE_HASHING));
 		if (b->reading[k])
 			x->flags |= VV_TILE_HASHING;
-		b->held[k] = vv_tiles_held(t, vv_tiles_region(t, b->tile[k]), b->tile[k]);
+		b->held[k] = vv_tiles_copied(t, vv_tiles_region(t, b->tile[k]), b->tile[k]);
 	}
 	pthread_mutex_unlock(&t->lock);
 }
@@ -130,7 +130,7 @@ void vv_hash_tiles_hash(struct varve *v, size_t tile, uint64_t held, struct vv_d
 {
 	struct vv_tiles *t = v->tiles;
 	struct vv_region *r = vv_tiles_region(t, tile);
-	size_t first = vv_tiles_group(t, r, tile), loaded = v->history->n_loaded;
+	size_t first = vv_tiles_group(t, r, tile), loaded = v->index_cache->n_loaded;
 	bool quiet = v->ctx.dedup;
 
 	for (uint64_t left = vv_tiles_dirty(t, r, tile), rest; left; left = rest) {
@@ -144,14 +144,14 @@ void vv_hash_tiles_hash(struct varve *v, size_t tile, uint64_t held, struct vv_d
 			next = group_bytes(t, r, first + then, held >> then & 1);
 		}
 		for (size_t end = vv_tiles_chunk_end(t, r, g); i < end; i++, d++, p += r->shape.chunk) {
-			const struct vv_digest *old = vv_index_cache_was(v->history, r, i);
+			const struct vv_digest *old = vv_index_cache_was(v->index_cache, r, i);
 
 			hash_chunk(v, p, vv_region_chunk_len(r, i), i + 1 < end ? NULL : next, d);
 			quiet = quiet && old && vv_digest_equal(old, d) &&
 				(r->was[i] == VV_CHUNK_ZERO || r->was[i] - VV_CHUNK_FIRST >= loaded);
 		}
 	}
-	t->geometry.tile[tile].quiet = quiet;
+	t->geometry.tile[tile].is_unchanged = quiet;
 }
 
 static void read_batch(void *arg)
@@ -196,7 +196,7 @@ static void end_batch(struct vv_batch *b, int rc, double seconds)
 	b->done = true;
 	b->rc = rc;
 	pthread_cond_broadcast(&t->work_cond);
-	if (t->fences.fencing)
+	if (t->protection.is_protecting)
 		pthread_cond_broadcast(&t->fault_cond);
 	pthread_mutex_unlock(&t->lock);
 }
@@ -210,7 +210,7 @@ static void run_batch(struct vv_task *task)
 
 	begin_batch(b);
 	start = vv_clock_own_s();
-	rc = vv_fence_try(read_batch, b);
+	rc = vv_write_protect_try_read(read_batch, b);
 	if (rc == VV_EINVAL)
 		rc = vv_lost_memory_error(b->region);
 	if (rc)
@@ -228,10 +228,10 @@ static void fill_batch(struct vv_store_tiles *w, struct vv_batch *b)
 	while (w->next < t->plan.n_queue && b->n < BATCH && chunks < BATCH_CHUNKS) {
 		uint32_t tile = t->plan.queue[w->next];
 
-		if (!(t->geometry.tile[tile].own & VV_TILE_SIFTED) && !take_shelf(w, tile, false))
+		if (!(t->geometry.tile[tile].queue_flags & VV_TILE_DEDUPED) && !take_digest_slot(w, tile, false))
 			break;
-		t->geometry.tile[tile].own |= VV_TILE_QUEUED;
-		chunks += w->shelves.chunks;
+		t->geometry.tile[tile].queue_flags |= VV_TILE_QUEUED;
+		chunks += w->digest_slots.chunks;
 		b->tile[b->n++] = tile;
 		w->next++;
 	}
@@ -239,7 +239,7 @@ static void fill_batch(struct vv_store_tiles *w, struct vv_batch *b)
 
 int vv_hash_tiles_feed(struct vv_store_tiles *w)
 {
-	while (w->begun - w->sifted < w->size && w->next < w->t->plan.n_queue) {
+	while (w->begun - w->deduped < w->size && w->next < w->t->plan.n_queue) {
 		struct vv_batch **b = &w->ring[w->begun % w->size];
 
 		if (!*b)
@@ -265,12 +265,12 @@ static uint64_t number(const struct vv_tiles *t, const struct vv_region *r, size
 	return (uint64_t)r->tracked->first_tile * t->geometry.tile_groups * t->geometry.group_chunks + i;
 }
 
-uint64_t vv_hash_tiles_known(struct vv_layer_writer *p, size_t tile, const struct vv_digest *d, int *rc)
+uint64_t vv_hash_tiles_find_known(struct vv_layer_writer *p, size_t tile, const struct vv_digest *d, int *rc)
 {
 	struct vv_tiles *t = p->v->tiles;
 	struct vv_region *r = vv_tiles_region(t, tile);
 	size_t first = vv_tiles_group(t, r, tile);
-	bool quiet = t->geometry.tile[tile].quiet;
+	bool quiet = t->geometry.tile[tile].is_unchanged;
 	uint64_t known = 0;
 
 	for (uint64_t left = vv_tiles_dirty(t, r, tile); left; left &= left - 1) {
@@ -301,22 +301,22 @@ uint64_t vv_hash_tiles_known(struct vv_layer_writer *p, size_t tile, const struc
 }
 
 /* What is known is let go: its copies, and the whole tile if nothing else is in it. */
-static void sift(struct vv_store_tiles *w, size_t tile)
+static void drop_known(struct vv_store_tiles *w, size_t tile)
 {
 	struct vv_tiles *t = w->t;
 	struct vv_tile *x = &t->geometry.tile[tile];
 	struct vv_region *r = vv_tiles_region(t, tile);
-	uint64_t dirty = vv_tiles_dirty(t, r, tile), known = vv_hash_tiles_known(w->p, tile, vv_hash_tiles_digests(w, tile), &w->rc);
+	uint64_t dirty = vv_tiles_dirty(t, r, tile), known = vv_hash_tiles_find_known(w->p, tile, vv_hash_tiles_digests(w, tile), &w->rc);
 
-	x->own |= VV_TILE_SIFTED;
+	x->queue_flags |= VV_TILE_DEDUPED;
 	pthread_mutex_lock(&t->lock);
 	while (x->flags & VV_TILE_COPYING)
 		pthread_cond_wait(&t->work_cond, &t->lock);
 	vv_tiles_set_todo(t, r, tile, dirty & ~known);
-	vv_tiles_let_go(t, r, tile, known);
+	vv_tiles_free_cells(t, r, tile, known);
 	if (known == dirty) {
 		vv_tiles_done(t, tile);
-		vv_hash_tiles_leave(w, tile);
+		vv_hash_tiles_release(w, tile);
 	} else if (t->waiters.waiting) {
 		pthread_cond_broadcast(&t->fault_cond);
 	}
@@ -328,17 +328,17 @@ static void prefetch(const struct vv_store_tiles *w, const struct vv_batch *b)
 	for (size_t k = 0; k < b->n; k++) {
 		const struct vv_tile *x = &w->t->geometry.tile[b->tile[k]];
 
-		if (!x->shelf || x->quiet)
+		if (!x->digest_slot || x->is_unchanged)
 			continue;
-		for (size_t i = 0; i < w->shelves.chunks; i++)
-			vv_index_prefetch(&w->p->v->history->index, &vv_hash_tiles_digests(w, b->tile[k])[i]);
+		for (size_t i = 0; i < w->digest_slots.chunks; i++)
+			vv_index_prefetch(&w->p->v->index_cache->index, &vv_hash_tiles_digests(w, b->tile[k])[i]);
 	}
 }
 
-int vv_hash_tiles_batch(struct vv_store_tiles *w)
+int vv_hash_tiles_step(struct vv_store_tiles *w)
 {
 	struct vv_tiles *t = w->t;
-	struct vv_batch *b = w->ring[w->sifted % w->size];
+	struct vv_batch *b = w->ring[w->deduped % w->size];
 	bool done;
 
 	pthread_mutex_lock(&t->lock);
@@ -351,13 +351,13 @@ int vv_hash_tiles_batch(struct vv_store_tiles *w)
 		pthread_cond_wait(&t->work_cond, &t->lock);
 	pthread_mutex_unlock(&t->lock);
 	vv_pool_wait(w->p->v->ctx.pool, &b->task);
-	w->sifted++;
+	w->deduped++;
 	if (b->rc)
 		return vv_err_restore(&b->error);
 	prefetch(w, b);
 	for (size_t k = 0; k < b->n; k++)
-		if (!(t->geometry.tile[b->tile[k]].own & VV_TILE_SIFTED))
-			sift(w, b->tile[k]);
+		if (!(t->geometry.tile[b->tile[k]].queue_flags & VV_TILE_DEDUPED))
+			drop_known(w, b->tile[k]);
 	return 0;
 }
 
@@ -368,11 +368,11 @@ int vv_hash_tiles_tile(struct vv_store_tiles *w, size_t tile, bool urgent)
 	struct vv_batch own = { .work = w, .n = 1, .tile = { (uint32_t)tile } };
 	int rc = 0;
 
-	while (rc == 0 && !(x->own & VV_TILE_SIFTED) && !urgent && x->own & VV_TILE_QUEUED && w->sifted < w->begun)
-		rc = vv_hash_tiles_batch(w);
-	if (rc || x->own & VV_TILE_SIFTED)
+	while (rc == 0 && !(x->queue_flags & VV_TILE_DEDUPED) && !urgent && x->queue_flags & VV_TILE_QUEUED && w->deduped < w->begun)
+		rc = vv_hash_tiles_step(w);
+	if (rc || x->queue_flags & VV_TILE_DEDUPED)
 		return rc;
-	take_shelf(w, tile, true); /* placing it gives it back, so that there always is one */
+	take_digest_slot(w, tile, true); /* placing it gives it back, so that there always is one */
 	run_batch(&own.task);
 	if (own.rc)
 		return vv_err_restore(&own.error);
@@ -380,22 +380,22 @@ int vv_hash_tiles_tile(struct vv_store_tiles *w, size_t tile, bool urgent)
 	while (x->flags & VV_TILE_HASHING)
 		pthread_cond_wait(&t->work_cond, &t->lock);
 	pthread_mutex_unlock(&t->lock);
-	sift(w, tile);
+	drop_known(w, tile);
 	return 0;
 }
 
 int vv_hash_tiles_open(struct vv_store_tiles *w, bool all)
 {
 	w->size = 8 * (size_t)vv_pool_width(w->p->v->ctx.pool) + 8;
-	w->size = w->size < VV_SIFT_RING ? w->size : VV_SIFT_RING;
+	w->size = w->size < VV_STORE_TILES_RING ? w->size : VV_STORE_TILES_RING;
 	return make_shelves(w, all);
 }
 
 void vv_hash_tiles_close(struct vv_store_tiles *w)
 {
-	for (; w->sifted < w->begun; w->sifted++)
-		vv_pool_wait(w->p->v->ctx.pool, &w->ring[w->sifted % w->size]->task);
+	for (; w->deduped < w->begun; w->deduped++)
+		vv_pool_wait(w->p->v->ctx.pool, &w->ring[w->deduped % w->size]->task);
 	for (size_t i = 0; i < w->size; i++)
 		vv_mem_free(w->ring[i]);
-	drop_shelves(&w->shelves);
+	drop_shelves(&w->digest_slots);
 }

@@ -9,7 +9,7 @@
 #include "engine/memory/hash_tiles.h"
 #include "engine/memory/store_tiles.h"
 #include "engine/memory/tiles.h"
-#include "track/fence.h"
+#include "track/write_protect.h"
 #include "track/memory.h"
 #include "track/scan.h"
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 
 enum {
 	TILE_GROUPS = 64,      /* one word of bits */
-	FENCE_GROUPS = 16,     /* where the fence also tells what was written, and every tile costs a fault */
+	PROTECT_GROUPS = 16,     /* where the fence also tells what was written, and every tile costs a fault */
 	TILES_MAX = 64 << 10,  /* what they cost in memory is then bounded */
 	META = 50,             /* one part in so many of the memory may be used beside the buffer */
 	FIXED = 15 << 18,      /* what does not grow: what is held back of a layer, to be written in large pieces (store/dir_put.c), blocks' lists, and the like, */
@@ -147,8 +147,8 @@ static void choose_geometry(struct varve *v)
 	t->geometry.group_chunks = chunk < page ? page / chunk : 1;
 	t->geometry.group_len = t->geometry.group_chunks * chunk;
 	t->geometry.tile_groups = granule || t->fine ? 1 : TILE_GROUPS;
-	if (v->tracking.tracker == VV_BY_FENCE && !granule)
-		t->geometry.tile_groups = FENCE_GROUPS;
+	if (v->tracking.tracker == VV_BY_WRITE_PROTECT && !granule)
+		t->geometry.tile_groups = PROTECT_GROUPS;
 	while (t->geometry.tile_groups < TILE_GROUPS && 2 * t->geometry.tile_groups * t->geometry.group_len <= granule)
 		t->geometry.tile_groups *= 2;
 	most = most > TILES_MAX ? TILES_MAX : most;
@@ -170,7 +170,7 @@ static uint64_t needed(const struct varve *v, uint64_t memory, size_t looked, si
 	enum { PER_TILE = 36, PER_TILE_STORED = 14, PER_CHUNK = 8 };
 	const struct vv_tiles *t = v->tiles;
 	size_t chunk = t->geometry.group_len / t->geometry.group_chunks, chunks = (size_t)(memory / chunk), groups = (size_t)(memory / t->geometry.group_len), tiles = groups / t->geometry.tile_groups;
-	size_t most = chunks + chunks / 4, entries = (known < most ? known : most) + looked, cut = entries > most ? entries * sizeof(uint32_t) : 0, ahead = vv_hash_tiles_takes(memory, chunk);
+	size_t most = chunks + chunks / 4, entries = (known < most ? known : most) + looked, cut = entries > most ? entries * sizeof(uint32_t) : 0, ahead = vv_hash_tiles_memory(memory, chunk);
 
 	ahead = ahead < looked * sizeof(struct vv_digest) ? ahead : looked * sizeof(struct vv_digest);
 	return tiles * PER_TILE + groups * sizeof(uint32_t) + groups / 4 + chunks * PER_CHUNK + vv_index_bytes(entries + entries / 16) +
@@ -197,7 +197,7 @@ static uint64_t cells_bytes(const struct varve *v, uint64_t buffer, size_t group
 
 /* What is more than its share is taken from the buffer, unless that is there to hold all of the memory. The index knows what it knows, where there is no other bound for it, and all that is
  * looked at may be new. */
-void vv_layout_grant(struct varve *v, size_t chunks)
+void vv_layout_limit_copies(struct varve *v, size_t chunks)
 {
 	struct vv_tiles *t = v->tiles;
 	bool bare = vv_options_history(&v->ctx.conf, UINT32_MAX, 0) == 0;
@@ -205,7 +205,7 @@ void vv_layout_grant(struct varve *v, size_t chunks)
 
 	VV_HELD(&t->lock);
 	if (buffer < memory)
-		meta = needed(v, memory, chunks, bare ? v->history->index.n : 0) + fixed_bytes(t->copies.buffer) + (v->coding->codec ? CODERS : 0);
+		meta = needed(v, memory, chunks, bare ? v->index_cache->index.n : 0) + fixed_bytes(t->copies.buffer) + (v->coding->codec ? CODERS : 0);
 	meta = meta > memory / META ? meta - memory / META : 0;
 	t->copies.n_granted = (size_t)((buffer - (meta < most ? meta : most)) / t->geometry.group_len);
 	if (t->copies.n_granted < t->copies.n_cells) /* another epoch may have used them */
@@ -315,7 +315,7 @@ static int make_plan(struct varve *v, struct layout_plan *p)
 		return VV_ENOMEM;
 	if (vv_write_order_init(&p->order, p->n, strcmp(vv_conf_text(&v->ctx.conf, "order"), "address") == 0) < 0)
 		return VV_ENOMEM;
-	p->order.by_access = t->waiters.rescue;
+	p->order.by_access = t->waiters.copy_when_freed;
 	return 0;
 }
 
@@ -351,12 +351,12 @@ static void let_all_go(struct varve *v)
 	for (size_t i = 0; i < v->tiles->geometry.n_by_address; i++) {
 		struct vv_region *r = v->tiles->geometry.by_address[i];
 
-		if (r->tracked->how == VV_BY_SCAN)
-			vv_scan_detach(v->tiles->fences.scan, r->tracked->lo, r->tracked->hi);
-		vv_tiles_unfence(v->tiles, r);
-		r->tracked->how = VV_BY_DIGEST;
+		if (r->tracked->method == VV_BY_SCAN)
+			vv_scan_detach(v->tiles->protection.scan, r->tracked->lo, r->tracked->hi);
+		vv_tiles_unprotect(v->tiles, r);
+		r->tracked->method = VV_BY_DIGEST;
 	}
-	vv_tiles_wait_askers(v->tiles);
+	vv_tiles_wait_handlers(v->tiles);
 	v->tiles->geometry.n_by_address = 0;
 	pthread_mutex_unlock(&v->tiles->lock);
 }
@@ -369,11 +369,11 @@ static void free_arrays(struct vv_tiles *t)
 	vv_mem_free(t->geometry.region);
 	vv_mem_free(t->geometry.by_address);
 	vv_mem_free(t->plan.queue);
-	vv_mem_free(t->plan.place);
+	vv_mem_free(t->plan.queue_position);
 	vv_write_order_fini(&t->plan.order);
 	t->geometry.tile = NULL;
 	t->geometry.region = t->geometry.by_address = NULL;
-	t->plan.queue = t->plan.place = NULL;
+	t->plan.queue = t->plan.queue_position = NULL;
 	t->geometry.dirty = t->geometry.todo = NULL;
 	t->plan.order = (struct vv_write_order){ 0 };
 }
@@ -410,7 +410,7 @@ int vv_layout_run(struct varve *v)
 	t->geometry.tile = p.tile;
 	t->plan.order = p.order;
 	t->plan.queue = p.queue;
-	t->plan.place = p.place;
+	t->plan.queue_position = p.place;
 	t->plan.learning = true;
 	t->plan.n_queue_last = t->plan.n_seen = t->plan.relapses = 0;
 	t->geometry.dirty = p.dirty;
@@ -431,7 +431,7 @@ int vv_layout_run(struct varve *v)
 
 /* Waiting for a page costs more than a fault on each if what is new is much more than the buffer holds, and storing it takes much
  * longer than hashing. Twice in a row, before everything is laid out anew. */
-void vv_layout_judge(struct varve *v, const struct varve_stats *st)
+void vv_layout_choose_tile_size(struct varve *v, const struct varve_stats *st)
 {
 	static const double HASHED = 8e9; /* bytes a second, about */
 	struct vv_tiles *t = v->tiles;
@@ -439,7 +439,7 @@ void vv_layout_judge(struct varve *v, const struct varve_stats *st)
 		    st->seconds_flush > 3 * (double)st->bytes_dirty / HASHED;
 
 	t->votes = slow == t->fine ? 0 : t->votes + 1;
-	if (t->votes < 2 || vv_conf_number(&v->ctx.conf, "granule") || v->tracking.tracker == VV_BY_FENCE || !v->ctx.async)
+	if (t->votes < 2 || vv_conf_number(&v->ctx.conf, "granule") || v->tracking.tracker == VV_BY_WRITE_PROTECT || !v->ctx.async)
 		return;
 	t->fine = slow;
 	t->votes = 0;
@@ -452,10 +452,10 @@ void vv_layout_fini(struct varve *v)
 
 	if (v->entry.pid == getpid())
 		let_all_go(v);
-	vv_fence_free(t->fences.fence);
-	vv_fence_free(t->fences.fence_fine);
-	vv_scan_close(t->fences.scan);
-	vv_calls_fini(&t->fences.calls);
+	vv_write_protect_free(t->protection.write_protect);
+	vv_write_protect_free(t->protection.write_protect_fine);
+	vv_scan_close(t->protection.scan);
+	vv_calls_fini(&t->protection.calls);
 	free_arrays(t);
 	free_cells(t);
 	t->geometry.n = 0;

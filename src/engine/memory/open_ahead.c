@@ -10,7 +10,7 @@
 #include "base/held.h"
 #include "engine/memory/write_fault.h"
 #include "engine/memory/tiles.h"
-#include "track/fence.h"
+#include "track/write_protect.h"
 #include "track/memory.h"
 
 enum {
@@ -21,7 +21,7 @@ enum {
 	PATIENCE = 2, /* learning twice in vain: from then on only what is seen to repeat itself is relied on */
 };
 
-void vv_open_ahead_judge(struct vv_tiles *t)
+void vv_open_ahead_check_order(struct vv_tiles *t)
 {
 	bool enough = t->plan.n_seen > t->plan.n_queue_last / 2, repeats = 5 * t->plan.n_hits > 4 * t->plan.n_seen;
 
@@ -37,9 +37,9 @@ void vv_open_ahead_judge(struct vv_tiles *t)
 	t->plan.n_seen = t->plan.n_hits = t->plan.n_surprises = 0;
 }
 
-void vv_open_ahead_seen(struct vv_tiles *t, size_t tile, bool safe)
+void vv_open_ahead_note_write(struct vv_tiles *t, size_t tile, bool safe)
 {
-	size_t place = t->plan.place[tile], at = t->plan.order.counter;
+	size_t place = t->plan.queue_position[tile], at = t->plan.order.counter;
 
 	VV_HELD(&t->lock);
 	t->plan.n_seen++;
@@ -50,7 +50,7 @@ void vv_open_ahead_seen(struct vv_tiles *t, size_t tile, bool safe)
 /* Is the tile safe, or can it be made so by copying it now? */
 static bool can_open(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t *copy)
 {
-	uint64_t need = vv_tiles_todo(t, r, tile) & ~vv_tiles_held(t, r, tile);
+	uint64_t need = vv_tiles_todo(t, r, tile) & ~vv_tiles_copied(t, r, tile);
 	size_t spare = t->waiters.waiting * SPARE * t->geometry.tile_groups;
 
 	*copy = 0;
@@ -58,10 +58,10 @@ static bool can_open(struct vv_tiles *t, struct vv_region *r, size_t tile, uint6
 		return false;
 	if (t->plan.order.state[tile] == VV_WRITE_ORDER_PROCESSED || !need)
 		return true;
-	if (!(t->geometry.tile[tile].own & VV_TILE_SIFTED))
+	if (!(t->geometry.tile[tile].queue_flags & VV_TILE_DEDUPED))
 		return false; /* soon it is, and if it turns out to be stored already it needs no copy */
 	if (t->plan.order.state[tile] != VV_WRITE_ORDER_SCHEDULED || (size_t)__builtin_popcountll(need) + spare > t->copies.n_free ||
-	    !vv_tiles_hold(t, r, tile, need))
+	    !vv_tiles_take_cells(t, r, tile, need))
 		return false;
 	vv_write_order_copied(&t->plan.order, (uint32_t)tile);
 	t->geometry.tile[tile].flags |= VV_TILE_COPYING;
@@ -86,7 +86,7 @@ static void sort(uint32_t *tile, size_t n)
 }
 
 /* Those that a fault has opened meanwhile are left out. */
-static size_t still_shut(const struct vv_tiles *t, uint32_t *tile, size_t n)
+static size_t still_protected(const struct vv_tiles *t, uint32_t *tile, size_t n)
 {
 	size_t kept = 0;
 
@@ -120,11 +120,11 @@ static void open_intact(struct vv_tiles *t, struct vv_region *r, const uint32_t 
 		vv_tiles_pages(t, r, tile[k + run - 1], &ignored, &range[runs].hi);
 		runs += range[runs].lo < range[runs].hi;
 	}
-	if (!vv_fence_are_intact(r->tracked->fence, range, runs))
+	if (!vv_write_protect_are_intact(r->tracked->write_protect, range, runs))
 		return;
 	for (size_t k = 0; k < n; k += run) {
 		run = run_of(r, tile + k, n - k);
-		vv_write_fault_open(t, r, tile[k], tile[k + run - 1]);
+		vv_write_fault_unprotect(t, r, tile[k], tile[k + run - 1]);
 	}
 	for (size_t k = 0; k < n; k++)
 		vv_write_order_presume(&t->plan.order, tile[k]);
@@ -136,7 +136,7 @@ static void open_tiles(struct vv_tiles *t, uint32_t *tile, size_t n)
 	for (size_t k = 0; k < n; k++)
 		while (t->geometry.tile[tile[k]].flags & (VV_TILE_HASHING | VV_TILE_READ_IN_PLACE))
 			pthread_cond_wait(&t->work_cond, &t->lock);
-	n = still_shut(t, tile, n);
+	n = still_protected(t, tile, n);
 	sort(tile, n);
 	for (size_t k = 0, end; k < n; k = end) {
 		struct vv_region *r = vv_tiles_region(t, tile[k]);
@@ -145,7 +145,7 @@ static void open_tiles(struct vv_tiles *t, uint32_t *tile, size_t n)
 		for (end = k + 1; end < n && tile[end] < r->tracked->first_tile + r->tracked->n_tiles;)
 			end++;
 		open_intact(t, r, tile + k, end - k);
-		r->tracked->seconds_fenced += vv_clock_own_s() - start;
+		r->tracked->seconds_protected += vv_clock_own_s() - start;
 	}
 }
 
@@ -160,14 +160,14 @@ struct open_ahead_step {
 /* Is anything opened ahead? */
 static bool relies(const struct vv_tiles *t)
 {
-	return t->fences.fencing && t->waiters.rescue && !t->plan.learning;
+	return t->protection.is_protecting && t->waiters.copy_when_freed && !t->plan.learning;
 }
 
-static bool is_shut(const struct vv_tiles *t, size_t tile)
+static bool is_protected(const struct vv_tiles *t, size_t tile)
 {
 	const struct vv_region *r = vv_tiles_region(t, tile);
 
-	return !(t->geometry.tile[tile].flags & (VV_TILE_OPEN | VV_TILE_CALLER_WAITS)) && r->tracked->how != VV_BY_FENCE && r->tracked->fenced;
+	return !(t->geometry.tile[tile].flags & (VV_TILE_OPEN | VV_TILE_CALLER_WAITS)) && r->tracked->method != VV_BY_WRITE_PROTECT && r->tracked->write_protected;
 }
 
 /* The tiles that come next and are safe, or can be made so. */
@@ -179,7 +179,7 @@ static void choose(struct open_ahead_step *s)
 	for (; relies(t) && t->plan.front < t->plan.n_queue && s->n < STEP; t->plan.front++) {
 		uint32_t tile = t->plan.queue[t->plan.front];
 
-		if (!is_shut(t, tile))
+		if (!is_protected(t, tile))
 			continue;
 		if (!can_open(t, vv_tiles_region(t, tile), tile, &s->copy[s->n]))
 			break;
@@ -205,7 +205,7 @@ void vv_open_ahead_end(struct vv_tiles *t)
 {
 	VV_HELD(&t->lock);
 	for (; relies(t) && t->plan.front < t->plan.n_queue; t->plan.front++)
-		if (is_shut(t, t->plan.queue[t->plan.front]))
+		if (is_protected(t, t->plan.queue[t->plan.front]))
 			vv_write_order_presume(&t->plan.order, t->plan.queue[t->plan.front]);
 }
 
@@ -222,7 +222,7 @@ void vv_open_ahead_step(struct vv_tiles *t)
 	}
 	t->waiters.copying++;
 	pthread_mutex_unlock(&t->lock);
-	rc = vv_fence_try(copy_all, &s); /* the program may have unmapped it: who stores finds out */
+	rc = vv_write_protect_try_read(copy_all, &s); /* the program may have unmapped it: who stores finds out */
 	pthread_mutex_lock(&t->lock);
 	t->waiters.copying--;
 	for (size_t k = 0; k < s.n; k++)

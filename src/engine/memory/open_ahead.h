@@ -5,9 +5,9 @@
 #include "engine/memory/tiles.h"
 
 /* Under the lock, before a checkpoint: is the order of writes to be learned anew? */
-void vv_open_ahead_judge(struct vv_tiles *t);
+void vv_open_ahead_check_order(struct vv_tiles *t);
 /* Under the lock: a first write to the tile was seen; safe: it could be let through at once. */
-void vv_open_ahead_seen(struct vv_tiles *t, size_t tile, bool safe);
+void vv_open_ahead_note_write(struct vv_tiles *t, size_t tile, bool safe);
 /* Copies and opens what comes next. */
 void vv_open_ahead_step(struct vv_tiles *t);
 /* Under the lock, when all is stored: what was not opened is taken to be written where it was expected. */

@@ -1,6 +1,6 @@
 /* The storing of Nicolae and Cappello 2013's ASYNC_COMMIT: the tiles of an epoch go into its layer.
  *
- * Tiles are hashed and sifted ahead (hash_tiles.c); this thread places what is left into blocks, in the order that core/plan/write_order.c gives, which
+ * Tiles are hashed and deduped ahead (hash_tiles.c); this thread places what is left into blocks, in the order that core/plan/write_order.c gives, which
  * changes with what the program's threads do meanwhile. While the sink cannot take more, it goes on sifting. What other ranks will
  * refer to is placed before all else, in the order of memory, since its positions were told beforehand (ask_ranks.c). */
 #include "engine/memory/store_tiles.h"
@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "engine/grains/grain_sets.h"
 #include "engine/memory/hash_tiles.h"
-#include "track/fence.h"
+#include "track/write_protect.h"
 #include <string.h>
 
 /* What is under way to the sink that has no copy cannot be written by the program: so much keeps the sink busy until this thread has
@@ -20,7 +20,7 @@ static const double FED_SECONDS = 2.5e-3;  /* and what it takes that long for */
 
 /* ---- placing -------------------------------------------------------------------------------------------------------------- */
 
-struct loose {
+struct group_copy {
 	uint8_t *to;
 	const uint8_t *from;
 	size_t len;
@@ -28,33 +28,33 @@ struct loose {
 
 static void copy_group(void *arg)
 {
-	const struct loose *l = arg;
+	const struct group_copy *l = arg;
 
 	memcpy(l->to, l->from, l->len);
 }
 
 /* A group that no fence protects: other threads may write it at any time. It is copied, and what is stored is the copy. */
-static int take_loose(struct vv_store_tiles *w, const struct vv_region *r, size_t group)
+static int copy_unprotected(struct vv_store_tiles *w, const struct vv_region *r, size_t group)
 {
 	size_t len = w->t->geometry.group_len;
 
-	if (!w->loose)
-		w->loose = vv_mem_new(len, 1);
-	if (!w->loose)
+	if (!w->unprotected_copy)
+		w->unprotected_copy = vv_mem_new(len, 1);
+	if (!w->unprotected_copy)
 		return VV_ENOMEM;
-	return vv_fence_try(copy_group, &(struct loose){ w->loose, r->p + (uint64_t)group * len, vv_tiles_group_len(w->t, r, group) }) < 0 ?
+	return vv_write_protect_try_read(copy_group, &(struct group_copy){ w->unprotected_copy, r->p + (uint64_t)group * len, vv_tiles_group_len(w->t, r, group) }) < 0 ?
 		       vv_lost_memory_error(r) : 0;
 }
 
 /* The digest of a chunk that was copied is that of the copy, whatever was found before. */
-static enum vv_place hash_loose(const struct vv_store_tiles *w, const struct vv_region *r, size_t i, const uint8_t *p, const struct vv_digest *found,
+static enum vv_place_stability hash_copy(const struct vv_store_tiles *w, const struct vv_region *r, size_t i, const uint8_t *p, const struct vv_digest *found,
 				struct vv_digest *now)
 {
 	w->p->v->ctx.digest(p, vv_region_chunk_len(r, i), now);
-	return vv_digest_equal(now, found) ? VV_PLACE_FLEETING : VV_PLACE_CHANGED;
+	return vv_digest_equal(now, found) ? VV_PLACE_VOLATILE : VV_PLACE_CHANGED;
 }
 
-static int place_groups(struct vv_store_tiles *w, size_t tile, uint64_t groups, uint64_t loose, uint32_t *adds)
+static int place_groups(struct vv_store_tiles *w, size_t tile, uint64_t groups, uint64_t unprotected, uint32_t *adds)
 {
 	struct vv_tiles *t = w->t;
 	struct vv_region *r = vv_tiles_region(t, tile);
@@ -64,20 +64,20 @@ static int place_groups(struct vv_store_tiles *w, size_t tile, uint64_t groups, 
 
 	for (uint64_t left = vv_tiles_dirty(t, r, tile); rc == 0 && left; left &= left - 1) {
 		size_t k = (size_t)__builtin_ctzll(left), g = first + k, i = vv_tiles_chunk(t, g);
-		bool is_loose = loose >> k & 1;
+		bool is_unprotected = unprotected >> k & 1;
 		const uint8_t *p;
 
-		rc = is_loose ? take_loose(w, r, g) : 0;
-		p = is_loose ? w->loose : vv_tiles_bytes(t, r, g);
+		rc = is_unprotected ? copy_unprotected(w, r, g) : 0;
+		p = is_unprotected ? w->unprotected_copy : vv_tiles_bytes(t, r, g);
 		for (size_t end = vv_tiles_chunk_end(t, r, g); rc == 0 && i < end; i++, d++, p += r->shape.chunk) {
-			enum vv_place how = VV_PLACE_LYING;
+			enum vv_place_stability how = VV_PLACE_STABLE;
 			struct vv_digest now = *d;
 			bool added = false;
 
 			if (!(groups >> k & 1) || (r->now[i] != VV_CHUNK_UNKNOWN && !vv_rank_dedup_is_claim(w->p, r->now[i])))
 				continue;
-			if (is_loose)
-				how = hash_loose(w, r, i, p, d, &now);
+			if (is_unprotected)
+				how = hash_copy(w, r, i, p, d, &now);
 			rc = vv_layer_writer_place(w->p, r, i, &now, p, how, (uint32_t)tile, &added);
 			*adds += added;
 		}
@@ -91,7 +91,7 @@ static int place(struct vv_store_tiles *w, size_t tile, bool urgent)
 	struct vv_tiles *t = w->t;
 	struct vv_tile *x = &t->geometry.tile[tile];
 	struct vv_region *r = vv_tiles_region(t, tile);
-	uint64_t held, todo, loose;
+	uint64_t held, todo, unprotected;
 	uint32_t adds = 0;
 	int rc = vv_hash_tiles_tile(w, tile, urgent);
 
@@ -101,19 +101,19 @@ static int place(struct vv_store_tiles *w, size_t tile, bool urgent)
 	while (x->flags & VV_TILE_COPYING)
 		pthread_cond_wait(&t->work_cond, &t->lock);
 	todo = vv_tiles_todo(t, r, tile);
-	held = vv_tiles_held(t, r, tile);
-	loose = todo & ~held & (x->flags & VV_TILE_OPEN ? UINT64_MAX : vv_tiles_bare(t, r, tile));
-	if (todo & ~held & ~loose)
+	held = vv_tiles_copied(t, r, tile);
+	unprotected = todo & ~held & (x->flags & VV_TILE_OPEN ? UINT64_MAX : vv_tiles_unprotectable(t, r, tile));
+	if (todo & ~held & ~unprotected)
 		x->flags |= VV_TILE_READ_IN_PLACE;
 	t->waiters.cells_in_blocks += (size_t)__builtin_popcountll(todo & held);
 	t->waiters.groups_in_blocks += (size_t)__builtin_popcountll(todo);
 	pthread_mutex_unlock(&t->lock);
 	if (!todo)
 		return 0;
-	rc = place_groups(w, tile, todo, loose, &adds);
+	rc = place_groups(w, tile, todo, unprotected, &adds);
 	if (rc)
 		return rc;
-	vv_hash_tiles_leave(w, tile);
+	vv_hash_tiles_release(w, tile);
 	pthread_mutex_lock(&t->lock);
 	x->flags |= VV_TILE_PLACED;
 	x->in_blocks += adds;
@@ -126,10 +126,10 @@ static int place(struct vv_store_tiles *w, size_t tile, bool urgent)
 /* ---- all of it -------------------------------------------------------------------------------------------------------------- */
 
 /* What the caller of the checkpoint waits for goes first. */
-static int place_must(struct vv_store_tiles *w)
+static int place_waited(struct vv_store_tiles *w)
 {
 	struct vv_tiles *t = w->t;
-	bool any = t->waiters.must;
+	bool any = t->waiters.caller_waits_for;
 	int rc = 0;
 
 	for (size_t k = 0; rc == 0 && any && k < t->plan.n_queue; k++) {
@@ -157,7 +157,7 @@ static int serve_waiting(struct vv_store_tiles *w, bool *go_on)
 	int rc = w->p->pos ? vv_block_writer_push(w->p->block_writer) : 0;
 
 	pthread_mutex_lock(&t->lock);
-	*go_on = !(t->waiters.waiting && t->waiters.rescue && t->waiters.cells_in_blocks && !t->waiters.broken);
+	*go_on = !(t->waiters.waiting && t->waiters.copy_when_freed && t->waiters.cells_in_blocks && !t->waiters.broken);
 	if (rc == 0 && !*go_on)
 		pthread_cond_wait(&t->work_cond, &t->lock);
 	pthread_mutex_unlock(&t->lock);
@@ -179,26 +179,26 @@ static int place_next(struct vv_store_tiles *w, bool waiting)
 }
 
 /* What others refer to, where it was promised to be. */
-static int place_lead(struct vv_store_tiles *w)
+static int place_shared_tiles(struct vv_store_tiles *w)
 {
 	int rc = 0;
 
-	for (size_t k = 0; rc == 0 && k < w->n_lead; k++) {
+	for (size_t k = 0; rc == 0 && k < w->n_shared_tiles; k++) {
 		bool mine;
 
 		vv_open_ahead_step(w->t);
 		pthread_mutex_lock(&w->t->lock);
-		mine = vv_write_order_take(&w->t->plan.order, w->lead[k]);
+		mine = vv_write_order_take(&w->t->plan.order, w->shared_tiles[k]);
 		pthread_mutex_unlock(&w->t->lock);
 		if (mine)
-			rc = place(w, w->lead[k], false);
+			rc = place(w, w->shared_tiles[k], false);
 	}
 	return rc;
 }
 
 /* The sink goes before what is opened ahead, as long as it takes more, there are copies for it, and nobody waits. It does not go before
  * copying: a tile that is stored from where it lies cannot be written meanwhile. */
-static bool is_sinks_turn(struct vv_store_tiles *w, size_t len)
+static bool should_store_first(struct vv_store_tiles *w, size_t len)
 {
 	struct vv_tiles *t = w->t;
 	bool copies;
@@ -206,7 +206,7 @@ static bool is_sinks_turn(struct vv_store_tiles *w, size_t len)
 	pthread_mutex_lock(&t->lock);
 	copies = !t->waiters.waiting && vv_write_order_copies_first(&t->plan.order);
 	pthread_mutex_unlock(&t->lock);
-	return copies && vv_block_writer_room(w->p->block_writer, len);
+	return copies && vv_block_writer_has_room(w->p->block_writer, len);
 }
 
 /* Has the sink so much to do that more would only keep the program from writing it? Copies are no harm: there it is the cells that are
@@ -214,14 +214,14 @@ static bool is_sinks_turn(struct vv_store_tiles *w, size_t len)
 static bool is_fed(struct vv_store_tiles *w)
 {
 	struct vv_tiles *t = w->t;
-	double bytes = (double)t->waiters.groups_in_blocks * (double)t->geometry.group_len, rate = t->fences.fencing ? vv_store_rate(w->p->put->store) : 0;
+	double bytes = (double)t->waiters.groups_in_blocks * (double)t->geometry.group_len, rate = t->protection.is_protecting ? vv_store_rate(w->p->put->store) : 0;
 
 	VV_HELD(&w->t->lock);
 	return rate > 0 && bytes >= FED && bytes >= FED_SECONDS * rate && !t->waiters.waiting && !t->waiters.broken && !vv_write_order_copies_first(&t->plan.order);
 }
 
 /* Until a block is written, or somebody waits at a fence. What was placed is all on its way, so that one of these will be. */
-static int rest(struct vv_store_tiles *w)
+static int wait_for_store(struct vv_store_tiles *w)
 {
 	struct vv_tiles *t = w->t;
 	int rc = vv_block_writer_push(w->p->block_writer);
@@ -240,14 +240,14 @@ int vv_store_tiles_run(struct vv_store_tiles *w)
 	int rc = vv_new_data_place(w->p);
 
 	if (rc == 0)
-		rc = place_lead(w);
+		rc = place_shared_tiles(w);
 	if (rc == 0)
-		rc = place_must(w);
+		rc = place_waited(w);
 	while (rc == 0) {
 		bool waiting, left, fed, go_on = true;
 
 		rc = vv_hash_tiles_feed(w);
-		if (!is_sinks_turn(w, len))
+		if (!should_store_first(w, len))
 			vv_open_ahead_step(t);
 		pthread_mutex_lock(&t->lock);
 		waiting = t->waiters.waiting;
@@ -260,10 +260,10 @@ int vv_store_tiles_run(struct vv_store_tiles *w)
 			rc = serve_waiting(w, &go_on);
 		if (rc || !go_on)
 			continue;
-		if (!waiting && w->sifted < w->begun && (fed || !vv_block_writer_room(w->p->block_writer, len)))
-			rc = vv_hash_tiles_batch(w);
+		if (!waiting && w->deduped < w->begun && (fed || !vv_block_writer_has_room(w->p->block_writer, len)))
+			rc = vv_hash_tiles_step(w);
 		else if (fed)
-			rc = rest(w);
+			rc = wait_for_store(w);
 		else
 			rc = place_next(w, waiting);
 	}
@@ -291,8 +291,8 @@ void vv_store_tiles_free(struct vv_layer_writer *p)
 	if (!w)
 		return;
 	vv_hash_tiles_close(w);
-	vv_mem_free(w->loose);
-	vv_mem_free(w->lead);
+	vv_mem_free(w->unprotected_copy);
+	vv_mem_free(w->shared_tiles);
 	vv_mem_free(w);
 	p->storing = NULL;
 }

@@ -6,7 +6,7 @@
 #include "engine/write/rank_dedup.h"
 #include "engine/memory/tiles.h"
 
-enum { VV_SIFT_RING = 256 }; /* tasks */
+enum { VV_STORE_TILES_RING = 256 }; /* tasks */
 
 /* Digests of tiles that are hashed and not yet placed: places of one size, for a tile's chunks each. */
 struct vv_digest_slots {
@@ -22,14 +22,14 @@ struct vv_batch;
 struct vv_store_tiles { /* one flush */
 	struct vv_layer_writer *p;
 	struct vv_tiles *t;
-	struct vv_digest_slots shelves;
-	struct vv_batch *ring[VV_SIFT_RING];
-	size_t size, begun, sifted; /* batches */
+	struct vv_digest_slots digest_slots;
+	struct vv_batch *ring[VV_STORE_TILES_RING];
+	size_t size, begun, deduped; /* batches */
 	size_t next;                /* in the tiles' queue: to be hashed */
-	uint32_t *lead;             /* tiles that others refer to */
-	size_t n_lead;
+	uint32_t *shared_tiles;             /* tiles that others refer to */
+	size_t n_shared_tiles;
 	int rc;                     /* of a claim that could not be made */
-	uint8_t *loose;             /* room for a group: a copy of what no fence protects, while it is placed */
+	uint8_t *unprotected_copy;             /* room for a group: a copy of what no fence protects, while it is placed */
 };
 
 /* engine/memory/store_tiles.c. */

@@ -6,7 +6,7 @@
 #include "base/block_signals.h"
 #include "base/held.h"
 #include "base/search.h"
-#include "track/fence.h"
+#include "track/write_protect.h"
 #include "track/memory.h"
 #include "track/scan.h"
 #include <string.h>
@@ -87,7 +87,7 @@ uint64_t vv_tiles_groups(const struct vv_tiles *t, const struct vv_region *r, si
 	return n == 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1;
 }
 
-uint64_t vv_tiles_held(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
+uint64_t vv_tiles_copied(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
 {
 	const uint32_t *cell = r->tracked->cell + vv_tiles_group(t, r, tile);
 	uint64_t held = 0;
@@ -97,7 +97,7 @@ uint64_t vv_tiles_held(const struct vv_tiles *t, const struct vv_region *r, size
 	return held;
 }
 
-uint64_t vv_tiles_bare(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
+uint64_t vv_tiles_unprotectable(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
 {
 	uintptr_t p = (uintptr_t)r->p + (uint64_t)vv_tiles_group(t, r, tile) * t->geometry.group_len;
 	uint64_t all = vv_tiles_groups(t, r, tile), bare = 0;
@@ -141,7 +141,7 @@ void vv_tiles_pages(const struct vv_tiles *t, const struct vv_region *r, size_t 
 
 /* ---- cells ----------------------------------------------------------------------------------------------------------- */
 
-bool vv_tiles_hold(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups)
+bool vv_tiles_take_cells(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups)
 {
 	uint32_t *cell = r->tracked->cell + vv_tiles_group(t, r, tile);
 
@@ -153,7 +153,7 @@ bool vv_tiles_hold(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_
 	return true;
 }
 
-bool vv_tiles_hold_more(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups)
+bool vv_tiles_take_extra_cells(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups)
 {
 	uint32_t *cell = r->tracked->cell + vv_tiles_group(t, r, tile);
 
@@ -182,7 +182,7 @@ void vv_tiles_copy(const struct vv_tiles *t, const struct vv_region *r, size_t t
 	}
 }
 
-void vv_tiles_let_go(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups)
+void vv_tiles_free_cells(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups)
 {
 	uint32_t *cell = r->tracked->cell + vv_tiles_group(t, r, tile);
 
@@ -197,10 +197,10 @@ void vv_tiles_let_go(struct vv_tiles *t, struct vv_region *r, size_t tile, uint6
 }
 
 /* With no flush under way nobody stays long at a fence; but some may still be on their way out. */
-void vv_tiles_wait_askers(struct vv_tiles *t)
+void vv_tiles_wait_handlers(struct vv_tiles *t)
 {
 	VV_HELD(&t->lock);
-	while (t->waiters.asking)
+	while (t->waiters.in_handler)
 		pthread_cond_wait(&t->fault_cond, &t->lock);
 }
 
@@ -210,50 +210,41 @@ static void note_open(struct vv_tiles *t, const struct vv_region *r)
 		t->geometry.tile[r->tracked->first_tile + k].flags |= VV_TILE_OPEN;
 }
 
-int vv_tiles_shut(struct vv_tiles *t, struct vv_region *r)
+void vv_tiles_unprotect(struct vv_tiles *t, struct vv_region *r)
 {
-	int rc = vv_fence_shut(r->tracked->fence, r->tracked->lo, r->tracked->hi);
-
-	for (size_t k = 0; rc == 0 && k < r->tracked->n_tiles; k++)
-		t->geometry.tile[r->tracked->first_tile + k].flags &= (uint8_t)~VV_TILE_OPEN;
-	return rc;
-}
-
-void vv_tiles_unfence(struct vv_tiles *t, struct vv_region *r)
-{
-	if (!r->tracked->fenced)
+	if (!r->tracked->write_protected)
 		return;
-	vv_fence_remove(r->tracked->fence, r->tracked->lo, r->tracked->hi);
-	r->tracked->fenced = false;
+	vv_write_protect_remove(r->tracked->write_protect, r->tracked->lo, r->tracked->hi);
+	r->tracked->write_protected = false;
 	note_open(t, r);
 }
 
 void vv_tiles_detach(struct varve *v, struct vv_region *r)
 {
 	struct vv_tiles *t = v->tiles;
-	sigset_t deaf;
+	sigset_t mask;
 
-	vv_block_signals_brief(&deaf);
+	vv_block_signals_brief(&mask);
 	pthread_mutex_lock(&t->lock);
 	for (size_t i = 0; i < t->geometry.n_by_address; i++) {
 		if (t->geometry.by_address[i] != r)
 			continue;
-		if (r->tracked->how == VV_BY_SCAN)
-			vv_scan_detach(t->fences.scan, r->tracked->lo, r->tracked->hi);
-		vv_tiles_unfence(t, r);
+		if (r->tracked->method == VV_BY_SCAN)
+			vv_scan_detach(t->protection.scan, r->tracked->lo, r->tracked->hi);
+		vv_tiles_unprotect(t, r);
 		memmove(&t->geometry.by_address[i], &t->geometry.by_address[i + 1],
 			(t->geometry.n_by_address - i - 1) * sizeof(struct vv_region *));
 		t->geometry.n_by_address--;
 		break;
 	}
-	vv_tiles_wait_askers(t);
-	r->tracked->fenced = false;
-	r->tracked->how = VV_BY_DIGEST;
+	vv_tiles_wait_handlers(t);
+	r->tracked->write_protected = false;
+	r->tracked->method = VV_BY_DIGEST;
 	r->tracked->lo = r->tracked->hi = 0;
 	r->tracked->n_tiles = 0;
 	t->stale = true;
 	pthread_mutex_unlock(&t->lock);
-	vv_block_signals_end(&deaf);
+	vv_block_signals_end(&mask);
 }
 
 static void open_all(struct vv_tiles *t)
@@ -262,17 +253,17 @@ static void open_all(struct vv_tiles *t)
 		struct vv_region *r = t->geometry.by_address[i];
 		double start;
 
-		if (!r->tracked->fenced)
+		if (!r->tracked->write_protected)
 			continue;
 		start = vv_clock_own_s();
-		if (vv_fence_open(r->tracked->fence, r->tracked->lo, r->tracked->hi) < 0)
-			vv_tiles_unfence(t, r); /* page by page: some of its memory is gone */
-		r->tracked->seconds_fenced += vv_clock_own_s() - start;
+		if (vv_write_protect_disable(r->tracked->write_protect, r->tracked->lo, r->tracked->hi) < 0)
+			vv_tiles_unprotect(t, r); /* page by page: some of its memory is gone */
+		r->tracked->seconds_protected += vv_clock_own_s() - start;
 		note_open(t, r);
 	}
 }
 
-void vv_tiles_expose(struct varve *v)
+void vv_tiles_unprotect_all(struct varve *v)
 {
 	pthread_mutex_lock(&v->tiles->lock);
 	open_all(v->tiles);
@@ -287,17 +278,17 @@ void vv_tiles_done(struct vv_tiles *t, size_t tile)
 {
 	struct vv_tile *x = &t->geometry.tile[tile];
 	struct vv_region *r = vv_tiles_region(t, tile);
-	uint64_t held = vv_tiles_held(t, r, tile);
+	uint64_t held = vv_tiles_copied(t, r, tile);
 
 	VV_HELD(&t->lock);
 	if (x->flags & VV_TILE_PLACED) {
 		t->waiters.cells_in_blocks -= (size_t)__builtin_popcountll(vv_tiles_todo(t, r, tile) & held);
 		t->waiters.groups_in_blocks -= (size_t)__builtin_popcountll(vv_tiles_todo(t, r, tile));
 	}
-	vv_tiles_let_go(t, r, tile, held);
+	vv_tiles_free_cells(t, r, tile, held);
 	vv_write_order_done(&t->plan.order, (uint32_t)tile);
 	if (x->flags & VV_TILE_CALLER_WAITS)
-		t->waiters.must--;
+		t->waiters.caller_waits_for--;
 	x->flags &= (uint8_t)~(VV_TILE_CALLER_WAITS | VV_TILE_READ_IN_PLACE);
 	pthread_cond_broadcast(&t->fault_cond);
 	pthread_cond_broadcast(&t->work_cond);
@@ -306,19 +297,19 @@ void vv_tiles_done(struct vv_tiles *t, size_t tile)
 void vv_tiles_sum(struct varve *v, struct varve_stats *st)
 {
 	struct vv_tiles *t = v->tiles;
-	sigset_t deaf;
+	sigset_t mask;
 
-	vv_block_signals_brief(&deaf);
+	vv_block_signals_brief(&mask);
 	pthread_mutex_lock(&t->lock);
 	st->wait = t->meters.seen[VV_ACCESS_WAIT];
 	st->cow = t->meters.seen[VV_ACCESS_COW];
 	st->avoided = t->meters.seen[VV_ACCESS_AVOIDED];
 	st->seconds_faults = (double)(t->meters.fault_after_ns + t->meters.fault_ns) / 1e9;
-	t->meters.fault_told_ns = t->meters.fault_ns;
+	t->meters.fault_reported_ns = t->meters.fault_ns;
 	st->seconds_waits = (double)t->meters.wait_ns / 1e9;
 	st->seconds_blocked = (double)t->meters.blocked_ns / 1e9;
 	pthread_mutex_unlock(&t->lock);
-	vv_block_signals_end(&deaf);
+	vv_block_signals_end(&mask);
 }
 
 void vv_tiles_accept(struct varve *v)
@@ -354,7 +345,7 @@ void vv_tiles_end(struct varve *v, bool ok)
 		struct vv_tile *x = &t->geometry.tile[t->plan.queue[k]];
 		struct vv_region *r = vv_tiles_region(t, t->plan.queue[k]);
 
-		vv_tiles_let_go(t, r, t->plan.queue[k], vv_tiles_held(t, r, t->plan.queue[k]));
+		vv_tiles_free_cells(t, r, t->plan.queue[k], vv_tiles_copied(t, r, t->plan.queue[k]));
 		*x = (struct vv_tile){ .flags = x->flags & VV_TILE_OPEN };
 	}
 	memset(t->geometry.todo, 0, t->geometry.n_words * sizeof(*t->geometry.todo));
@@ -363,14 +354,14 @@ void vv_tiles_end(struct varve *v, bool ok)
 	t->plan.n_queue = 0;
 	if (t->copies.n_more)
 		madvise(t->copies.cells + t->copies.n_cells * t->geometry.group_len, t->copies.n_more * t->geometry.group_len, MADV_DONTNEED);
-	t->waiters.must = t->waiters.cells_in_blocks = t->waiters.groups_in_blocks = t->copies.n_more = 0;
+	t->waiters.caller_waits_for = t->waiters.cells_in_blocks = t->waiters.groups_in_blocks = t->copies.n_more = 0;
 	if (ok)
 		vv_write_order_end(&t->plan.order);
 	else
 		vv_write_order_fail(&t->plan.order);
-	if (t->fences.fencing && v->tracking.tracker != VV_BY_FENCE && !(t->plan.learning && ok))
+	if (t->protection.is_protecting && v->tracking.tracker != VV_BY_WRITE_PROTECT && !(t->plan.learning && ok))
 		open_all(t); /* while the order is being learned, what is not written yet is still watched */
-	t->fences.fencing = t->waiters.broken = t->waiters.spoiled = false;
+	t->protection.is_protecting = t->waiters.broken = t->waiters.must_fail = false;
 	pthread_cond_broadcast(&t->fault_cond);
 	pthread_mutex_unlock(&t->lock);
 }

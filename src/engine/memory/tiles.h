@@ -3,10 +3,10 @@
  * A region is cut into chunks (the unit of dedup), groups of chunks (about a page: the unit of copying; a copy lies in a
  * cell of the buffer) and tiles of up to 64 groups (the unit of order, of fences and of history). Pages are the kernel's:
  * a region need not begin on one, so the page at the border of two tiles opens only when both may be written, and the groups
- * at a region's ends, whose pages it does not own, are never fenced, always copied.
+ * at a region's ends, whose pages it does not own, are never write-protected, always copied.
  *
- * A tile that is to be stored is SCHEDULED (core/plan/write_order.c), is hashed and sifted (what is stored already is let go), placed
- * into blocks, and PROCESSED when those are written. A write to a tile that is fenced asks engine/memory/write_fault.c, which copies it, or
+ * A tile that is to be stored is SCHEDULED (core/plan/write_order.c), is hashed and deduped (what is stored already is let go), placed
+ * into blocks, and PROCESSED when those are written. A write to a tile that is write-protected asks engine/memory/write_fault.c, which copies it, or
  * waits. Everything here is under one lock, but for the reading and copying of bytes, which flags announce. */
 #ifndef VV_ENGINE_MEMORY_TILES_H
 #define VV_ENGINE_MEMORY_TILES_H
@@ -24,31 +24,29 @@ enum {
 };
 
 struct vv_tile {
-	uint32_t shelf;     /* 1 + where the digests of its dirty groups' chunks are, from hashing to placing */
+	uint32_t digest_slot;     /* 1 + where the digests of its dirty groups' chunks are, from hashing to placing */
 	uint32_t in_blocks; /* chunks handed to the flush and not written yet */
 	uint8_t flags;
-	uint8_t own;        /* the flusher's own flags */
-	bool quiet;         /* hashed: nothing changed, and nothing in it is older than the session */
+	uint8_t queue_flags;        /* the flusher's own flags */
+	bool is_unchanged;         /* hashed: nothing changed, and nothing in it is older than the session */
 };
 
 enum {
 	VV_TILE_QUEUED = 1, /* a task is to hash it */
-	VV_TILE_SIFTED = 2,
+	VV_TILE_DEDUPED = 2,
 };
 
 /* Its locks; all else is zero to begin with, and goes with the layout. */
 void vv_tiles_init(struct vv_tiles *t);
 void vv_tiles_fini(struct vv_tiles *t);
 /* Under the lock, with no flush under way: until no thread is in vv_write_fault_handle. */
-void vv_tiles_wait_askers(struct vv_tiles *t);
-/* The region, if it is fenced, no longer is: all of it is open. Who asks for a page of it just now is let through. */
-void vv_tiles_unfence(struct vv_tiles *t, struct vv_region *r);
-/* Fences all of it, before it is known what is dirty. */
-int vv_tiles_shut(struct vv_tiles *t, struct vv_region *r);
+void vv_tiles_wait_handlers(struct vv_tiles *t);
+/* The region, if it is write-protected, no longer is: all of it is open. Who asks for a page of it just now is let through. */
+void vv_tiles_unprotect(struct vv_tiles *t, struct vv_region *r);
 /* The region's memory is about to go, move or change its size: fences are lifted, the layout is stale. No flush is under way. */
 void vv_tiles_detach(struct varve *v, struct vv_region *r);
 /* All fences are lifted, and everything counts as dirty: before a restart writes into the regions. No flush is under way. */
-void vv_tiles_expose(struct varve *v);
+void vv_tiles_unprotect_all(struct varve *v);
 
 static inline size_t vv_tiles_chunk(const struct vv_tiles *t, size_t group)
 {
@@ -93,8 +91,8 @@ uint64_t vv_tiles_dirty(const struct vv_tiles *t, const struct vv_region *r, siz
 uint64_t vv_tiles_todo(const struct vv_tiles *t, const struct vv_region *r, size_t tile);
 void vv_tiles_set_dirty(struct vv_tiles *t, const struct vv_region *r, size_t tile, uint64_t groups);
 void vv_tiles_set_todo(struct vv_tiles *t, const struct vv_region *r, size_t tile, uint64_t groups);
-/* Tiles that may hold groups that cannot be fenced: the first two and the last two, or all. */
-static inline size_t vv_tiles_next_bare(const struct vv_region *r, size_t tile)
+/* Tiles that may hold groups that cannot be write-protected: the first two and the last two, or all. */
+static inline size_t vv_tiles_next_unprotectable(const struct vv_region *r, size_t tile)
 {
 	size_t last = r->tracked->first_tile + r->tracked->n_tiles - 2;
 
@@ -104,21 +102,21 @@ static inline size_t vv_tiles_next_bare(const struct vv_region *r, size_t tile)
 /* Mask of the groups that a tile has. */
 uint64_t vv_tiles_groups(const struct vv_tiles *t, const struct vv_region *r, size_t tile);
 /* Mask of those of its groups that have a copy. */
-uint64_t vv_tiles_held(const struct vv_tiles *t, const struct vv_region *r, size_t tile);
-/* Mask of those of its groups that cannot be fenced. */
-uint64_t vv_tiles_bare(const struct vv_tiles *t, const struct vv_region *r, size_t tile);
+uint64_t vv_tiles_copied(const struct vv_tiles *t, const struct vv_region *r, size_t tile);
+/* Mask of those of its groups that cannot be write-protected. */
+uint64_t vv_tiles_unprotectable(const struct vv_tiles *t, const struct vv_region *r, size_t tile);
 /* Where a group's bytes are: in its cell, or where they lie. */
 const uint8_t *vv_tiles_bytes(const struct vv_tiles *t, const struct vv_region *r, size_t group);
-/* Its pages, as far as they can be fenced; lo == hi if it has none. */
+/* Its pages, as far as they can be write-protected; lo == hi if it has none. */
 void vv_tiles_pages(const struct vv_tiles *t, const struct vv_region *r, size_t tile, uintptr_t *lo, uintptr_t *hi);
 
 /* Cells for the groups of a mask, all or none. */
-bool vv_tiles_hold(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups);
+bool vv_tiles_take_cells(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups);
 /* The same beyond the buffer, for groups that are being changed at this moment. */
-bool vv_tiles_hold_more(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups);
+bool vv_tiles_take_extra_cells(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups);
 /* Copies the bytes of groups whose cells were just taken. */
 void vv_tiles_copy(const struct vv_tiles *t, const struct vv_region *r, size_t tile, uint64_t groups);
-void vv_tiles_let_go(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups);
+void vv_tiles_free_cells(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups);
 
 /* Everything of the tile is stored. */
 void vv_tiles_done(struct vv_tiles *t, size_t tile);

@@ -1,4 +1,4 @@
-/* Nicolae and Cappello 2013's PROTECTED_PAGE_HANDLER: a thread of the program wants to write into a fenced page. Runs on that thread, in a signal
+/* Nicolae and Cappello 2013's PROTECTED_PAGE_HANDLER: a thread of the program wants to write into a write-protected page. Runs on that thread, in a signal
  * handler: no allocation, and no lock but the tiles'. */
 #include "engine/memory/write_fault.h"
 #include "base/clock.h"
@@ -9,7 +9,7 @@
 #include "base/search.h"
 #include "engine/memory/open_ahead.h"
 #include "engine/memory/tiles.h"
-#include "track/fence.h"
+#include "track/write_protect.h"
 #include "track/memory.h"
 #include "track/thread.h"
 #include <time.h>
@@ -45,7 +45,7 @@ static void copy(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t 
 
 static uint64_t uncopied(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
 {
-	return vv_tiles_todo(t, r, tile) & ~vv_tiles_held(t, r, tile);
+	return vv_tiles_todo(t, r, tile) & ~vv_tiles_copied(t, r, tile);
 }
 
 /* Whoever waits for the flush without end must hold nothing that it needs. A handler may have interrupted the allocator, and share its locks with the flush: when nothing is heard for a
@@ -61,7 +61,7 @@ static bool is_stuck(const struct vv_tiles *t)
 {
 	unsigned outs;
 
-	return t->waiters.quiets && vv_mem_is_inside(&outs) && outs == t->waiters.quiet_outs;
+	return t->waiters.idle_waits && vv_mem_is_inside(&outs) && outs == t->waiters.idle_waits_outside;
 }
 
 static void note_quiet(struct vv_tiles *t)
@@ -69,8 +69,8 @@ static void note_quiet(struct vv_tiles *t)
 	unsigned outs;
 	bool inside = vv_mem_is_inside(&outs);
 
-	t->waiters.quiets = inside && outs == t->waiters.quiet_outs ? t->waiters.quiets + 1 : inside;
-	t->waiters.quiet_outs = outs;
+	t->waiters.idle_waits = inside && outs == t->waiters.idle_waits_outside ? t->waiters.idle_waits + 1 : inside;
+	t->waiters.idle_waits_outside = outs;
 }
 
 static bool is_in_haste(const struct patience *p)
@@ -81,9 +81,9 @@ static bool is_in_haste(const struct patience *p)
 /* Where it can do nothing but wait. */
 static bool gives_up(struct vv_tiles *t, const struct patience *p)
 {
-	bool gives = is_in_haste(p) && t->waiters.quiets >= QUIETS && is_stuck(t);
+	bool gives = is_in_haste(p) && t->waiters.idle_waits >= QUIETS && is_stuck(t);
 
-	t->waiters.spoiled |= gives;
+	t->waiters.must_fail |= gives;
 	return gives;
 }
 
@@ -132,7 +132,7 @@ static void wait_for(struct vv_tiles *t, struct vv_region *r, size_t tile, struc
 		bool haste = t->waiters.asking_ranks || is_in_haste(p);
 
 		if (t->plan.order.state[tile] == VV_WRITE_ORDER_SCHEDULED && !(t->geometry.tile[tile].flags & VV_TILE_COPYING) && groups &&
-		    (((t->waiters.rescue || haste) && vv_tiles_hold(t, r, tile, groups)) || (haste && vv_tiles_hold_more(t, r, tile, groups)))) {
+		    (((t->waiters.copy_when_freed || haste) && vv_tiles_take_cells(t, r, tile, groups)) || (haste && vv_tiles_take_extra_cells(t, r, tile, groups)))) {
 			vv_write_order_copied(&t->plan.order, (uint32_t)tile);
 			copy(t, r, tile, groups);
 			break;
@@ -158,7 +158,7 @@ static void secure(struct vv_tiles *t, struct vv_region *r, size_t tile, struct 
 	bool room = (size_t)__builtin_popcountll(groups) <= t->copies.n_free && !(x->flags & VV_TILE_COPYING);
 	enum vv_write_order_do what = vv_write_order_write(&t->plan.order, (uint32_t)tile, room);
 
-	if (what == VV_WRITE_ORDER_COPY && vv_tiles_hold(t, r, tile, groups))
+	if (what == VV_WRITE_ORDER_COPY && vv_tiles_take_cells(t, r, tile, groups))
 		copy(t, r, tile, groups);
 	else if (what == VV_WRITE_ORDER_WAIT)
 		wait_for(t, r, tile, p);
@@ -168,14 +168,14 @@ static void secure(struct vv_tiles *t, struct vv_region *r, size_t tile, struct 
 	if (before == VV_ACCESS_NONE && after != VV_ACCESS_NONE && !(x->flags & VV_TILE_OPEN)) {
 		uint64_t n = (uint64_t)__builtin_popcountll(vv_tiles_groups(t, r, tile)) * t->geometry.group_len;
 
-		vv_open_ahead_seen(t, tile, what == VV_WRITE_ORDER_GO);
+		vv_open_ahead_note_write(t, tile, what == VV_WRITE_ORDER_GO);
 		t->meters.seen[after].bytes += n;
 		t->meters.seen[after].pages += (n + vv_memory_page() - 1) / vv_memory_page();
 	}
 }
 
 /* A page that tiles share opens when all of them may be written: two, or three, where chunks are smaller than a page and no part of one. Is any of them shut, from this one on, upwards or downwards? */
-static bool is_shut_at(const struct vv_tiles *t, const struct vv_region *r, size_t other, int step, uintptr_t page)
+static bool is_protected_at(const struct vv_tiles *t, const struct vv_region *r, size_t other, int step, uintptr_t page)
 {
 	for (; other >= r->tracked->first_tile && other < r->tracked->first_tile + r->tracked->n_tiles; other += (size_t)step) {
 		uintptr_t lo, hi;
@@ -192,7 +192,7 @@ static bool is_shut_at(const struct vv_tiles *t, const struct vv_region *r, size
 /* Fenced only because it lies between what is being stored: nobody looks at it. Afterwards first writes are still to be seen: they tell the order. */
 static bool is_idle(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
 {
-	return t->plan.order.busy && r->tracked->how != VV_BY_FENCE && !(t->geometry.tile[tile].flags & VV_TILE_OPEN) && !vv_tiles_dirty(t, r, tile);
+	return t->plan.order.busy && r->tracked->method != VV_BY_WRITE_PROTECT && !(t->geometry.tile[tile].flags & VV_TILE_OPEN) && !vv_tiles_dirty(t, r, tile);
 }
 
 /* Stored: nobody looks at it any more. */
@@ -222,7 +222,7 @@ static bool open_wide(struct vv_tiles *t, struct vv_region *r, size_t tile)
 	size_t first = tile, last = tile;
 
 	widen(t, r, &first, &last, is_done);
-	if (first == last || !vv_write_fault_open(t, r, first, last))
+	if (first == last || !vv_write_fault_unprotect(t, r, first, last))
 		return false;
 	for (size_t k = first; k <= last; k++)
 		vv_write_order_mark(&t->plan.order, (uint32_t)k);
@@ -234,14 +234,14 @@ static void open_region(struct vv_tiles *t, struct vv_region *r, struct patience
 {
 	while (t->plan.order.busy && !gives_up(t, p))
 		wait_on(t, p);
-	vv_fence_open(r->tracked->fence, r->tracked->lo, r->tracked->hi);
+	vv_write_protect_disable(r->tracked->write_protect, r->tracked->lo, r->tracked->hi);
 	for (size_t k = 0; k < r->tracked->n_tiles; k++) {
 		t->geometry.tile[r->tracked->first_tile + k].flags |= VV_TILE_OPEN;
 		vv_write_order_mark(&t->plan.order, (uint32_t)(r->tracked->first_tile + k));
 	}
 }
 
-bool vv_write_fault_open(struct vv_tiles *t, struct vv_region *r, size_t first, size_t last)
+bool vv_write_fault_unprotect(struct vv_tiles *t, struct vv_region *r, size_t first, size_t last)
 {
 	uintptr_t lo, hi, ignored, page = vv_memory_page();
 
@@ -249,11 +249,11 @@ bool vv_write_fault_open(struct vv_tiles *t, struct vv_region *r, size_t first, 
 	widen(t, r, &first, &last, is_idle); /* so that mappings stay few */
 	vv_tiles_pages(t, r, first, &lo, &ignored);
 	vv_tiles_pages(t, r, last, &ignored, &hi);
-	if (lo < hi && is_shut_at(t, r, first - 1, -1, lo))
+	if (lo < hi && is_protected_at(t, r, first - 1, -1, lo))
 		lo += page;
-	if (lo < hi && is_shut_at(t, r, last + 1, 1, hi - page))
+	if (lo < hi && is_protected_at(t, r, last + 1, 1, hi - page))
 		hi -= page;
-	if (lo < hi && vv_fence_open(r->tracked->fence, lo, hi) < 0)
+	if (lo < hi && vv_write_protect_disable(r->tracked->write_protect, lo, hi) < 0)
 		return false;
 	for (size_t k = first; k <= last; k++)
 		t->geometry.tile[k].flags |= VV_TILE_OPEN;
@@ -271,11 +271,11 @@ void vv_write_fault_handle(void *session, uintptr_t page)
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* waiting here is no point to end a thread at */
 	pthread_mutex_lock(&t->lock);
-	t->waiters.asking++;
+	t->waiters.in_handler++;
 	r = region_at(t, page);
 	/* A thread of ours does not wait for itself. While the ranks talk it may be MPI that writes to the program's memory on it; at other
 	 * times it is its own memory, which lies where the program's was. */
-	if (r && r->tracked->fenced && !(!t->waiters.asking_ranks && t->plan.order.busy && vv_thread_is_own())) {
+	if (r && r->tracked->write_protected && !(!t->waiters.asking_ranks && t->plan.order.busy && vv_thread_is_own())) {
 		uint64_t len = (uint64_t)t->geometry.group_len * t->geometry.tile_groups;
 		uintptr_t p = (uintptr_t)r->p, last = page + vv_memory_page() - 1;
 		size_t first = r->tracked->first_tile + (size_t)(page > p ? (page - p) / len : 0);
@@ -284,17 +284,17 @@ void vv_write_fault_handle(void *session, uintptr_t page)
 		if (end >= r->tracked->first_tile + r->tracked->n_tiles)
 			end = r->tracked->first_tile + r->tracked->n_tiles - 1;
 		do { /* a checkpoint that came while we waited wants the tiles secured once more */
-			serial = t->fences.serial;
+			serial = t->protection.serial;
 			for (size_t k = first; k <= end; k++)
 				if (!(t->geometry.tile[k].flags & VV_TILE_OPEN))
 					secure(t, r, k, &patience);
-		} while (serial != t->fences.serial);
+		} while (serial != t->protection.serial);
 		for (size_t k = first; k <= end; k++)
-			if (!(t->geometry.tile[k].flags & VV_TILE_OPEN) && !vv_write_fault_open(t, r, k, k) && !open_wide(t, r, k))
+			if (!(t->geometry.tile[k].flags & VV_TILE_OPEN) && !vv_write_fault_unprotect(t, r, k, k) && !open_wide(t, r, k))
 				open_region(t, r, &patience);
 	}
 	t->meters.fault_ns += vv_clock_ns() - start;
-	if (--t->waiters.asking == 0)
+	if (--t->waiters.in_handler == 0)
 		pthread_cond_broadcast(&t->fault_cond);
 	pthread_mutex_unlock(&t->lock);
 	pthread_setcancelstate(cancel, NULL);

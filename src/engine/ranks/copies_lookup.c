@@ -24,7 +24,7 @@ int vv_copies_lookup_read(struct vv_layer_file *f, struct vv_copies_section *out
 	vv_mem_free(b.own);
 	if (rc) {
 		vv_copies_section_fini(&c);
-		return vv_layer_file_blame(f, rc);
+		return vv_layer_file_name_in_error(f, rc);
 	}
 	*out = c;
 	return 0;
@@ -36,7 +36,7 @@ void vv_copies_lookup_fini(struct vv_copies_lookup *a)
 	*a = (struct vv_copies_lookup){ 0 };
 }
 
-int vv_copies_lookup_add(struct vv_copies_lookup *a, const struct vv_alternate *x)
+int vv_copies_lookup_add(struct vv_copies_lookup *a, const struct vv_other_copy *x)
 {
 	if (vv_mem_room(&a->v, a->n, &a->cap, sizeof(*a->v)) < 0)
 		return VV_ENOMEM;
@@ -46,7 +46,7 @@ int vv_copies_lookup_add(struct vv_copies_lookup *a, const struct vv_alternate *
 
 static int by_home(const void *a, const void *b)
 {
-	const struct vv_alternate *x = a, *y = b;
+	const struct vv_other_copy *x = a, *y = b;
 
 	if (x->home != y->home)
 		return x->home < y->home ? -1 : 1;
@@ -86,7 +86,7 @@ static int ask_layer(const struct vv_lineage *lin, uint64_t layer, const uint64_
 		uint64_t other = vv_run_layer(vv_run_epoch(layer), c.v[i].rank);
 
 		if (among(home, n, other))
-			rc = vv_copies_lookup_add(out, &(struct vv_alternate){ .home = other, .pos = c.v[i].at, .len = c.v[i].len,
+			rc = vv_copies_lookup_add(out, &(struct vv_other_copy){ .home = other, .pos = c.v[i].at, .len = c.v[i].len,
 									    .layer = layer, .at = c.v[i].pos });
 	}
 	vv_layer_file_close(f);
@@ -112,7 +112,7 @@ static int collect(const struct vv_lineage *lin, const uint64_t *home, size_t n,
 }
 
 /* The first entry from lo on that comes after (home, layer, pos). */
-static size_t after(const struct vv_copies_lookup *a, size_t lo, const struct vv_alternate *x)
+static size_t after(const struct vv_copies_lookup *a, size_t lo, const struct vv_other_copy *x)
 {
 	size_t i;
 
@@ -120,17 +120,17 @@ static size_t after(const struct vv_copies_lookup *a, size_t lo, const struct vv
 	return i;
 }
 
-const struct vv_alternate *vv_copies_lookup_find(const struct vv_copies_lookup *a, uint64_t home, uint64_t pos, unsigned k)
+const struct vv_other_copy *vv_copies_lookup_find(const struct vv_copies_lookup *a, uint64_t home, uint64_t pos, unsigned k)
 {
-	size_t i = after(a, 0, &(struct vv_alternate){ .home = home });
+	size_t i = after(a, 0, &(struct vv_other_copy){ .home = home });
 
 	while (i < a->n && a->v[i].home == home) {
 		uint64_t layer = a->v[i].layer;
-		size_t end = after(a, i, &(struct vv_alternate){ .home = home, .layer = layer, .pos = pos });
+		size_t end = after(a, i, &(struct vv_other_copy){ .home = home, .layer = layer, .pos = pos });
 
 		if (end > i && a->v[end - 1].layer == layer && pos - a->v[end - 1].pos < a->v[end - 1].len && k-- == 0)
 			return &a->v[end - 1];
-		i = after(a, end, &(struct vv_alternate){ .home = home, .layer = layer, .pos = UINT64_MAX });
+		i = after(a, end, &(struct vv_other_copy){ .home = home, .layer = layer, .pos = UINT64_MAX });
 	}
 	return NULL;
 }
@@ -175,7 +175,7 @@ static int gather_homes(struct vv_group *g, int rc, uint64_t *mine, size_t n_min
 	return rc;
 }
 
-static int check(const struct vv_alternate *x, uint32_t rank)
+static int check(const struct vv_other_copy *x, uint32_t rank)
 {
 	if (x->home && x->layer && x->layer != x->home && x->len && x->len <= VV_MAX_PAYLOAD && x->pos <= VV_MAX_PAYLOAD - x->len &&
 	    x->at <= VV_MAX_PAYLOAD - x->len)
@@ -183,7 +183,7 @@ static int check(const struct vv_alternate *x, uint32_t rank)
 	return vv_err_set(VV_EPEER, "rank %u tells of a copy that cannot be", rank);
 }
 
-int vv_copies_lookup_ask(struct vv_group *g, int rc, const struct vv_lineage *lin, uint64_t *home, size_t n, struct vv_copies_lookup *out)
+int vv_copies_lookup_exchange(struct vv_group *g, int rc, const struct vv_lineage *lin, uint64_t *home, size_t n, struct vv_copies_lookup *out)
 {
 	struct vv_copies_lookup mine = { 0 };
 	struct vv_exchange m = { 0 };
@@ -191,12 +191,12 @@ int vv_copies_lookup_ask(struct vv_group *g, int rc, const struct vv_lineage *li
 	size_t n_all = 0;
 
 	rc = gather_homes(g, rc, home, n, &all, &n_all);
-	if (rc == 0 && vv_group_leads_place(g))
+	if (rc == 0 && vv_group_leads_storage_node(g))
 		rc = collect(lin, all, n_all, &mine);
 	rc = vv_exchange_gather(&m, g, rc, mine.v, mine.n * sizeof(*mine.v), VV_MAX_PAYLOAD);
 	for (uint32_t r = 0; rc == 0 && r < g->size; r++)
 		for (size_t i = 0; rc == 0 && i < m.in_len[r] / sizeof(*mine.v); i++) {
-			struct vv_alternate x;
+			struct vv_other_copy x;
 
 			memcpy(&x, vv_exchange_from(&m, g, r) + i * sizeof(x), sizeof(x));
 			rc = check(&x, r);

@@ -28,7 +28,7 @@ static int cannot_be(uint32_t rank, uint64_t len)
 	return vv_err_set(VV_EPEER, "rank %u sends a message of %" PRIu64 " bytes, which cannot be", rank, len);
 }
 
-int vv_exchange_room(struct vv_exchange *m, uint32_t ranks, uint64_t unit)
+int vv_exchange_alloc_in(struct vv_exchange *m, uint32_t ranks, uint64_t unit)
 {
 	m->in_sum = 0;
 	for (uint32_t r = 0; r < ranks; r++) {
@@ -43,7 +43,7 @@ int vv_exchange_room(struct vv_exchange *m, uint32_t ranks, uint64_t unit)
 int vv_exchange_reply(struct vv_exchange *m, struct vv_group *g, int rc, uint64_t unit)
 {
 	if (rc == 0)
-		rc = vv_exchange_room(m, g->size, unit);
+		rc = vv_exchange_alloc_in(m, g->size, unit);
 	rc = vv_group_agree(g, g->comm, rc);
 	return rc ? rc : vv_comm_alltoallv(g->comm, m->out, m->out_len, m->in, m->in_len);
 }

@@ -17,7 +17,7 @@ int vv_exchange_new(struct vv_exchange *m, uint32_t ranks, size_t out);
 /* Once the group is broken it is only put aside: it may still be written to. */
 void vv_exchange_free(struct vv_exchange *m, const struct vv_group *g);
 /* in_len is known: room for what comes, in whole units. */
-int vv_exchange_room(struct vv_exchange *m, uint32_t ranks, uint64_t unit);
+int vv_exchange_alloc_in(struct vv_exchange *m, uint32_t ranks, uint64_t unit);
 /* out and out_len are filled; what comes is whole units. */
 int vv_exchange_send(struct vv_exchange *m, struct vv_group *g, int rc, uint64_t unit);
 /* The same where in_len is known. */

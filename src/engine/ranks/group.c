@@ -1,7 +1,6 @@
 #include "engine/ranks/group.h"
 #include "base/mem.h"
 #include "engine/context.h"
-#include "engine/ranks/shared_samples.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,12 +13,11 @@ void vv_group_close(struct vv_group *g)
 		return;
 	vv_comm_close(g->side);
 	vv_comm_close(g->comm);
-	vv_dedup_judge_fini(&g->judge);
+	vv_owner_index_fini(&g->owners);
 	vv_mem_free(g->host);
-	vv_mem_free(g->place);
+	vv_mem_free(g->storage_node);
 	vv_mem_free(g->bundle.room);
 	vv_mem_free(g->bundle.len);
-	vv_shared_samples_free(g->bundle.tasting);
 	vv_mem_free(g);
 }
 
@@ -43,8 +41,8 @@ int vv_group_open(const struct varve_comm *plug, double patience, struct vv_grou
 		g->rank = plug->rank;
 		g->size = plug->size;
 		g->host = vv_mem_new(g->size, sizeof(*g->host));
-		g->place = vv_mem_new(g->size, sizeof(*g->place));
-		rc = g->host && g->place ? 0 : VV_ENOMEM;
+		g->storage_node = vv_mem_new(g->size, sizeof(*g->storage_node));
+		rc = g->host && g->storage_node ? 0 : VV_ENOMEM;
 	}
 	if (rc) {
 		vv_group_close(g);
@@ -65,7 +63,7 @@ static const char *call_name(uint64_t call)
 }
 
 /* All ranks have seen that they differ, so all come here. */
-static int tell_apart(struct vv_group *g, uint64_t call, uint64_t detail)
+static int name_odd_rank(struct vv_group *g, uint64_t call, uint64_t detail)
 {
 	uint64_t mine[2] = { call, detail }, *all = vv_mem_new(g->size, sizeof(mine));
 	uint32_t odd = 0;
@@ -90,23 +88,23 @@ static int tell_apart(struct vv_group *g, uint64_t call, uint64_t detail)
 	return rc;
 }
 
-int vv_group_meet(struct vv_group *g, enum vv_group_call call, uint64_t detail)
+int vv_group_check_call(struct vv_group *g, enum vv_group_call call, uint64_t detail)
 {
 	uint64_t v[4] = { call, ~(uint64_t)call, detail, ~detail };
 	int rc = vv_comm_allreduce(g->comm, v, 4, VARVE_MAX);
 
 	if (rc == 0 && (v[0] != ~v[1] || v[2] != ~v[3]))
-		rc = tell_apart(g, call, detail);
+		rc = name_odd_rank(g, call, detail);
 	return rc ? vv_err_context(rc, "%s", call_name(call)) : 0;
 }
 
-int vv_group_meet_max(struct vv_group *g, enum vv_group_call call, uint64_t *value)
+int vv_group_check_call_max(struct vv_group *g, enum vv_group_call call, uint64_t *value)
 {
-	uint64_t v[4] = { call, ~(uint64_t)call, *value, 0 }; /* as many as in vv_group_meet, which another rank may have called */
+	uint64_t v[4] = { call, ~(uint64_t)call, *value, 0 }; /* as many as in vv_group_check_call, which another rank may have called */
 	int rc = vv_comm_allreduce(g->comm, v, 4, VARVE_MAX);
 
 	if (rc == 0 && v[0] != ~v[1])
-		rc = tell_apart(g, call, 0);
+		rc = name_odd_rank(g, call, 0);
 	if (rc)
 		return vv_err_context(rc, "%s", call_name(call));
 	*value = v[2];
@@ -114,7 +112,7 @@ int vv_group_meet_max(struct vv_group *g, enum vv_group_call call, uint64_t *val
 }
 
 /* What a rank has heard from another it passes on in that one's name. */
-int vv_group_quote(const struct vv_group *g, uint32_t who, struct vv_err_state *told)
+int vv_group_adopt_error(const struct vv_group *g, uint32_t who, struct vv_err_state *told)
 {
 	const char *words = told->message;
 	int code = told->code < 0 ? told->code : VV_EPEER, n = 0;
@@ -128,7 +126,7 @@ int vv_group_quote(const struct vv_group *g, uint32_t who, struct vv_err_state *
 }
 
 /* Every rank hears what the lowest rank that failed has to say. */
-static int hear(struct vv_group *g, struct vv_comm *c, uint32_t who, int rc)
+static int broadcast_error(struct vv_group *g, struct vv_comm *c, uint32_t who, int rc)
 {
 	struct vv_err_state e;
 	int said;
@@ -137,7 +135,7 @@ static int hear(struct vv_group *g, struct vv_comm *c, uint32_t who, int rc)
 	said = vv_comm_bcast(c, &e, sizeof(e), who);
 	if (said)
 		return said;
-	return who == g->rank ? vv_err_restore(&e) : vv_group_quote(g, who, &e);
+	return who == g->rank ? vv_err_restore(&e) : vv_group_adopt_error(g, who, &e);
 }
 
 int vv_group_sum(struct vv_group *g, struct vv_comm *c, int rc, uint64_t *v, size_t n)
@@ -161,7 +159,7 @@ int vv_group_sum(struct vv_group *g, struct vv_comm *c, int rc, uint64_t *v, siz
 	if (said)
 		return rc ? vv_err_restore(&error) : said;
 	vv_err_restore(&error);
-	return hear(g, c, (uint32_t)lowest, rc);
+	return broadcast_error(g, c, (uint32_t)lowest, rc);
 }
 
 int vv_group_agree(struct vv_group *g, struct vv_comm *c, int rc)
@@ -188,7 +186,7 @@ static int hand_commit(struct vv_context *ctx, uint32_t who, const struct vv_buf
 		memcpy(bytes, b->p, b->n);
 	if (rc == 0)
 		rc = vv_comm_bcast(g->comm, bytes, (size_t)len, who);
-	if (rc == 0 && !has && vv_group_leads_place(g)) {
+	if (rc == 0 && !has && vv_group_leads_storage_node(g)) {
 		rc = vv_commit_get(&c, bytes, (size_t)len);
 		if (rc == 0)
 			rc = vv_catalog_put_commit(&ctx->lineage, &c);

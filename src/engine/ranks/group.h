@@ -5,14 +5,13 @@
 #include "base/err.h"
 #include "comm/comm.h"
 #include "core/format/commit.h"
-#include "core/ranks/dedup_judge.h"
+#include "core/ranks/owner_index.h"
 #include "engine/lineage/catalog.h"
 
 struct vv_context;
 struct vv_rank_dedup_priv;
-struct vv_shared_samples;
 
-enum vv_group_how { VV_GROUP_EXACT, VV_GROUP_TOPK, VV_GROUP_NONE };
+enum vv_group_dedup { VV_GROUP_EXACT, VV_GROUP_TOPK, VV_GROUP_NONE };
 
 /* What all ranks call together. */
 enum vv_group_call { VV_GROUP_OPEN = 1, VV_GROUP_CHECKPOINT, VV_GROUP_RESTART, VV_GROUP_DUE, VV_GROUP_WAIT, VV_GROUP_CLOSE, VV_GROUP_PACK };
@@ -22,13 +21,13 @@ struct vv_group {
 	struct vv_comm *side; /* for what goes on behind them */
 	bool threaded;          /* other threads may use it */
 	uint32_t rank, size;
-	enum vv_group_how how;
+	enum vv_group_dedup dedup;
 	size_t threshold;
 	unsigned copies;
 	uint32_t aggregate;
 	uint32_t *host;  /* of each rank: the lowest rank on the same machine */
-	uint32_t *place; /* of each rank: the lowest rank with the same store */
-	bool split;      /* there is more than one place */
+	uint32_t *storage_node; /* of each rank: the lowest rank with the same store */
+	bool has_local_stores;      /* there is more than one place */
 	struct { /* engine/write/shared_file.c */
 		uint32_t first, last; /* ranks that write one file */
 		uint64_t *room;       /* of each rank, in the epoch under way */
@@ -36,34 +35,33 @@ struct vv_group {
 		uint64_t epoch;
 		bool open; /* by this rank, and not sealed yet */
 		char token[VV_STORE_TOKEN];
-		struct vv_shared_samples *tasting;
 	} bundle;
-	struct vv_dedup_judge judge;
-	struct vv_rank_dedup_priv *talk; /* engine/write/rank_dedup.c: what was said of the epoch under way */
-	bool introduced; /* the judges know what this rank stored before the session */
+	struct vv_owner_index owners;
+	struct vv_rank_dedup_priv *dedup_epoch; /* engine/write/rank_dedup.c: what was said of the epoch under way */
+	bool owners_loaded; /* the judges know what this rank stored before the session */
 };
 
 int vv_group_open(const struct varve_comm *plug, double patience, struct vv_group **out);
 void vv_group_close(struct vv_group *g); /* NULL is fine */
 
 /* All ranks make this call? Tells those that do not from each other. */
-int vv_group_meet(struct vv_group *g, enum vv_group_call call, uint64_t detail);
+int vv_group_check_call(struct vv_group *g, enum vv_group_call call, uint64_t detail);
 /* The same check; *value becomes the highest value of all ranks. */
-int vv_group_meet_max(struct vv_group *g, enum vv_group_call call, uint64_t *value);
+int vv_group_check_call_max(struct vv_group *g, enum vv_group_call call, uint64_t *value);
 /* What failed on one has failed on all: the error of the lowest rank that has one, the same code everywhere. Returns 0 only if all
  * ranks say 0. */
 int vv_group_agree(struct vv_group *g, struct vv_comm *c, int rc);
 /* The same, and the sums over all ranks of n numbers. */
 int vv_group_sum(struct vv_group *g, struct vv_comm *c, int rc, uint64_t *v, size_t n);
 /* What rank `who` told, as this rank's error: in the name of the rank that it came from first. Returns its code. */
-int vv_group_quote(const struct vv_group *g, uint32_t who, struct vv_err_state *told);
+int vv_group_adopt_error(const struct vv_group *g, uint32_t who, struct vv_err_state *told);
 
 /* The record of an epoch that some place lacks is given to it by one that has it. */
 int vv_group_spread_commit(struct vv_context *ctx, uint64_t epoch);
 
-static inline bool vv_group_leads_place(const struct vv_group *g)
+static inline bool vv_group_leads_storage_node(const struct vv_group *g)
 {
-	return g->place[g->rank] == g->rank;
+	return g->storage_node[g->rank] == g->rank;
 }
 
 #endif

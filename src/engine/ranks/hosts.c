@@ -134,8 +134,8 @@ static int find_hosts(struct vv_group *g)
 /* Ranks with stores of their own stand for hosts of their own. */
 static void hosts_by_place(struct vv_group *g)
 {
-	for (uint32_t r = 0; g->split && r < g->size; r++)
-		g->host[r] = g->place[r];
+	for (uint32_t r = 0; g->has_local_stores && r < g->size; r++)
+		g->host[r] = g->storage_node[r];
 }
 
 int vv_hosts_find(struct vv_group *g, struct vv_store *store, const char *lineage)
@@ -155,7 +155,7 @@ int vv_hosts_find(struct vv_group *g, struct vv_store *store, const char *lineag
 	if (rc == 0)
 		rc = find_place(g, store, lineage, mark, &mine);
 	if (rc == 0)
-		rc = vv_comm_allgather(g->comm, &mine, g->place, sizeof(mine));
+		rc = vv_comm_allgather(g->comm, &mine, g->storage_node, sizeof(mine));
 	if (rc == 0)
 		rc = find_hosts(g);
 	if (g->comm->broken)
@@ -164,10 +164,10 @@ int vv_hosts_find(struct vv_group *g, struct vv_store *store, const char *lineag
 	remove_mark(store, lineage, g->rank);
 	vv_err_restore(&error);
 	for (uint32_t r = 0; rc == 0 && r < g->size; r++) {
-		if (g->place[r] > r || g->place[g->place[r]] != g->place[r])
+		if (g->storage_node[r] > r || g->storage_node[g->storage_node[r]] != g->storage_node[r])
 			return vv_err_set(VV_EIO, "the ranks cannot tell whose store is whose: rank %u sees the files of rank %u, but "
-					  "not the other way round", r, g->place[r]);
-		g->split |= g->place[r] != 0;
+					  "not the other way round", r, g->storage_node[r]);
+		g->has_local_stores |= g->storage_node[r] != 0;
 	}
 	hosts_by_place(g);
 	return rc;

@@ -19,7 +19,7 @@ static int by_layer(const void *a, const void *b)
 
 	if (x->layer != y->layer)
 		return x->layer < y->layer ? -1 : 1;
-	return (x->place > y->place) - (x->place < y->place);
+	return (x->storage_node > y->storage_node) - (x->storage_node < y->storage_node);
 }
 
 /* What the leader of a place sees. */
@@ -57,7 +57,7 @@ static int get_list(const uint8_t *p, size_t n, uint32_t place, struct vv_layer_
 	return 0;
 }
 
-int vv_layer_holders_ask(struct vv_group *g, int rc, const struct vv_lineage *lin, uint64_t from, struct vv_layer_holders *out)
+int vv_layer_holders_exchange(struct vv_group *g, int rc, const struct vv_lineage *lin, uint64_t from, struct vv_layer_holders *out)
 {
 	struct vv_layer_holders h = { 0 };
 	struct vv_exchange m = { 0 };
@@ -68,7 +68,7 @@ int vv_layer_holders_ask(struct vv_group *g, int rc, const struct vv_lineage *li
 		rc = vv_comm_allreduce(g->comm, &from, 1, VARVE_MIN);
 	if (rc)
 		return rc;
-	if (vv_group_leads_place(g))
+	if (vv_group_leads_storage_node(g))
 		rc = put_list(lin, from, &b);
 	rc = vv_exchange_gather(&m, g, rc, b.p, b.n, MOST);
 	for (uint32_t r = 0; rc == 0 && r < g->size; r++)

@@ -6,7 +6,7 @@
 
 struct vv_holder {
 	uint64_t layer;
-	uint32_t place; /* its leader */
+	uint32_t storage_node; /* its leader */
 };
 
 struct vv_layer_holders {
@@ -16,7 +16,7 @@ struct vv_layer_holders {
 
 void vv_layer_holders_fini(struct vv_layer_holders *h);
 /* All ranks ask each other for what there is from epoch `from` on (the lowest that any of them says). */
-int vv_layer_holders_ask(struct vv_group *g, int rc, const struct vv_lineage *lin, uint64_t from, struct vv_layer_holders *out);
+int vv_layer_holders_exchange(struct vv_group *g, int rc, const struct vv_lineage *lin, uint64_t from, struct vv_layer_holders *out);
 /* The first entry of the layer; h->n if nobody has it. */
 size_t vv_layer_holders_find(const struct vv_layer_holders *h, uint64_t layer);
 

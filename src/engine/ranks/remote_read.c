@@ -70,7 +70,7 @@ static bool is_here(const struct fetch *f, uint64_t layer)
 {
 	if (f->spread)
 		return reader(f->g, layer) == f->g->rank;
-	return !f->g->split || vv_catalog_lists(&f->here, layer);
+	return !f->g->has_local_stores || vv_catalog_has_layer(&f->here, layer);
 }
 
 /* ---- this place ------------------------------------------------------------------------------------------------------------- */
@@ -109,7 +109,7 @@ static int list_here(struct fetch *f)
 			if (layer && vv_run_epoch(layer) < f->oldest)
 				f->oldest = vv_run_epoch(layer);
 		}
-	return f->g->split && f->oldest != UINT64_MAX ? vv_catalog_list(f->lin, f->oldest, &f->here) : 0;
+	return f->g->has_local_stores && f->oldest != UINT64_MAX ? vv_catalog_list(f->lin, f->oldest, &f->here) : 0;
 }
 
 /* Stretches of the wants that this place has, and of which want each is. */
@@ -206,7 +206,7 @@ static int read_local(struct fetch *f)
 /* A rank of the place, chosen so that askers and layers are spread over all of them. */
 static uint32_t member(const struct vv_group *g, uint32_t place, uint64_t layer)
 {
-	return pick(g->place, g->size, place, g->rank + vv_run_rank(layer));
+	return pick(g->storage_node, g->size, place, g->rank + vv_run_rank(layer));
 }
 
 static int by_rank(const void *a, const void *b)
@@ -233,7 +233,7 @@ static int assign(struct fetch *f)
 			continue;
 		}
 		need.rank = f->spread ? reader(f->g, need.layer) : i && n && f->remote.v[n - 1].layer == need.layer ? f->remote.v[n - 1].rank :
-									       member(f->g, f->holders.v[h].place, need.layer);
+									       member(f->g, f->holders.v[h].storage_node, need.layer);
 		f->remote.v[n++] = need;
 	}
 	f->remote.n = n;
@@ -428,7 +428,7 @@ static int read_remote(struct fetch *f)
 	int rc = 0;
 
 	if (!f->knows && !f->spread)
-		rc = vv_layer_holders_ask(f->g, 0, f->lin, f->oldest, &f->holders);
+		rc = vv_layer_holders_exchange(f->g, 0, f->lin, f->oldest, &f->holders);
 	f->knows = true;
 	if (rc == 0 && !f->slice) {
 		f->slice = vv_mem_new(f->g->size, sizeof(*f->slice));
@@ -446,7 +446,7 @@ static int read_remote(struct fetch *f)
 
 /* ---- other copies ---------------------------------------------------------------------------------------------------------------- */
 
-static int lost(const struct vv_salvage_need *need)
+static int err_no_copy(const struct vv_salvage_need *need)
 {
 	return vv_err_set(VV_EDAMAGED, "bytes of the layer of rank %u in epoch %" PRIu64 " are missing or damaged, and no rank's store has "
 			  "another copy; bring that rank's store back, or restart from an older epoch",
@@ -463,17 +463,17 @@ static int try_next(struct fetch *f, const struct vv_copies_lookup *a)
 	for (size_t i = 0; rc == 0 && i < todo.n; i++)
 		for (uint64_t at = 0; rc == 0 && at < todo.v[i].len;) {
 			struct vv_salvage_need need = vv_salvage_part(&todo.v[i], at, todo.v[i].len);
-			const struct vv_alternate *x = vv_copies_lookup_find(a, need.home, need.home_pos, need.tried);
+			const struct vv_other_copy *x = vv_copies_lookup_find(a, need.home, need.home_pos, need.copies_tried);
 
 			if (!x) {
-				rc = lost(&need);
+				rc = err_no_copy(&need);
 				break;
 			}
 			if (x->pos + x->len - need.home_pos < need.len)
 				need.len = x->pos + x->len - need.home_pos;
 			need.layer = x->layer;
 			need.pos = x->at + (need.home_pos - x->pos);
-			need.tried++;
+			need.copies_tried++;
 			f->copied[need.want] = true;
 			rc = is_here(f, need.layer) ? vv_salvage_add(&f->local, &need) : add_remote(f, &need);
 			at += need.len;
@@ -490,7 +490,7 @@ static int try_copies(struct fetch *f)
 
 	for (size_t i = 0; home && i < f->bad.n; i++)
 		home[i] = f->bad.v[i].home;
-	rc = vv_copies_lookup_ask(f->g, rc, f->lin, home, f->bad.n, &a);
+	rc = vv_copies_lookup_exchange(f->g, rc, f->lin, home, f->bad.n, &a);
 	vv_mem_free(home);
 	if (rc == 0)
 		rc = try_next(f, &a);
@@ -549,5 +549,5 @@ int vv_remote_read_read(struct vv_context *ctx, int rc, const struct vv_want *wa
 
 int vv_remote_read_spread(struct vv_context *ctx, int rc, const struct vv_want *want, size_t n, bool *copied)
 {
-	return run(ctx, rc, want, n, copied, !ctx->group->split);
+	return run(ctx, rc, want, n, copied, !ctx->group->has_local_stores);
 }

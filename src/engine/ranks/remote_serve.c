@@ -30,7 +30,7 @@ static bool is_meant(const struct vv_lineage *lin, const struct vv_request *q)
 	uint64_t epoch = vv_run_epoch(q->layer), token = vv_provenance_token(lin, epoch);
 
 	if (q->token && !token) {
-		if (vv_layer_file_meet(lin, q->layer) < 0)
+		if (vv_layer_file_read_eras(lin, q->layer) < 0)
 			vv_err_clear(); /* who reads it finds out */
 		token = vv_provenance_token(lin, epoch);
 	}
@@ -46,7 +46,7 @@ static int refuse(const struct vv_lineage *lin, const struct vv_request *q, uint
 {
 	struct vv_salvage_need need = need_for(q, to);
 
-	if (vv_salvage_is_news(warned, q->layer))
+	if (vv_salvage_is_first_warning(warned, q->layer))
 		vv_log_warn("the layer of rank %u in epoch %" PRIu64 " of '%s' in store '%s' belongs to another copy of the lineage than what refers to it; it is taken as lost",
 			    vv_run_rank(q->layer), vv_run_epoch(q->layer), lin->name, lin->store->url);
 	return vv_salvage_add(bad, &need);

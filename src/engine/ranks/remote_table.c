@@ -101,7 +101,7 @@ static int offer(const struct vv_context *ctx, const struct vv_listing *l, uint6
 	struct vv_run_table t = { 0 };
 	int rc;
 
-	if (!vv_catalog_lists(l, vv_run_layer(epoch, rank)))
+	if (!vv_catalog_has_layer(l, vv_run_layer(epoch, rank)))
 		return 0;
 	rc = vv_run_table_load(&ctx->lineage, epoch, rank, NULL, &t);
 	if (rc == VV_EDAMAGED || rc == VV_ENOENT) {
@@ -123,12 +123,12 @@ static int answer(const struct vv_context *ctx, uint64_t epoch, const struct vv_
 	struct vv_buf b = { 0 };
 	int rc = vv_exchange_new(m, g->size, 0);
 
-	if (rc == 0 && vv_group_leads_place(g))
+	if (rc == 0 && vv_group_leads_storage_node(g))
 		rc = vv_catalog_list(&ctx->lineage, epoch, &l);
-	for (uint32_t r = 0; rc == 0 && vv_group_leads_place(g) && r < g->size; r++) {
+	for (uint32_t r = 0; rc == 0 && vv_group_leads_storage_node(g) && r < g->size; r++) {
 		size_t before = b.n;
 
-		if (asks->in_len[r] && g->place[r] != g->rank)
+		if (asks->in_len[r] && g->storage_node[r] != g->rank)
 			rc = offer(ctx, &l, epoch, r, &b);
 		m->out_len[r] = b.n - before;
 	}
@@ -187,7 +187,7 @@ int vv_remote_table_table(struct vv_context *ctx, int rc, uint64_t epoch, struct
 
 	if (rc == 0)
 		rc = vv_run_table_load(&ctx->lineage, epoch, ctx->rank, NULL, &t);
-	if ((rc == VV_EDAMAGED || rc == VV_EIO) && ctx->group->split) {
+	if ((rc == VV_EDAMAGED || rc == VV_EIO) && ctx->group->has_local_stores) {
 		vv_err_save(rc, &why);
 		miss = 1;
 		rc = 0;

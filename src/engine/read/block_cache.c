@@ -6,7 +6,7 @@
 #include "codec/codec.h"
 #include "core/format/digest.h"
 #include "engine/read/block_map.h"
-#include "track/fence.h"
+#include "track/write_protect.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,9 +25,9 @@ struct room {
 	size_t size;
 };
 
-struct vv_block_cache_book {
+struct vv_block_cache_entry {
 	struct vv_task task; /* decodes it, ahead of who asks for it */
-	struct vv_block_cache *desk;
+	struct vv_block_cache *cache;
 	uint32_t layer;
 	enum state state;
 	bool wanted;      /* it is to be checked */
@@ -45,7 +45,7 @@ struct vv_block_cache {
 	const struct vv_lineage *lin;
 	struct vv_pool *pool;
 	struct vv_block_map cuts;
-	struct vv_block_cache_book *book; /* one for each block */
+	struct vv_block_cache_entry *book; /* one for each block */
 	uint8_t *zeros;
 	uint64_t memory;
 	pthread_mutex_t lock; /* of all that follows, and of the books' state */
@@ -80,7 +80,7 @@ static void leave_room(struct vv_block_cache *s, struct room *r)
 	s->idle = r;
 }
 
-static void clear(struct vv_block_cache *s, struct vv_block_cache_book *b)
+static void clear(struct vv_block_cache *s, struct vv_block_cache_entry *b)
 {
 	if (b->room && b->borrowed)
 		free_room(s, b->room); /* whoever has its pages keeps them */
@@ -93,11 +93,11 @@ static void clear(struct vv_block_cache *s, struct vv_block_cache_book *b)
 }
 
 /* Of those that nobody reads just now, the one that was not read for longest. */
-static struct vv_block_cache_book *find_oldest(struct vv_block_cache *s)
+static struct vv_block_cache_entry *find_oldest(struct vv_block_cache *s)
 {
-	struct vv_block_cache_book *oldest = NULL;
+	struct vv_block_cache_entry *oldest = NULL;
 
-	for (struct vv_block_cache_book *b = s->book; b < s->book + s->cuts.n_blocks; b++)
+	for (struct vv_block_cache_entry *b = s->book; b < s->book + s->cuts.n_blocks; b++)
 		if (b->state == THERE && b->room && !b->pins && (!oldest || b->stamp < oldest->stamp))
 			oldest = b;
 	return oldest;
@@ -105,7 +105,7 @@ static struct vv_block_cache_book *find_oldest(struct vv_block_cache *s)
 
 static void make_space(struct vv_block_cache *s, size_t n)
 {
-	struct vv_block_cache_book *b;
+	struct vv_block_cache_entry *b;
 
 	VV_HELD(&s->lock);
 	while (s->held + n > s->memory && s->idle)
@@ -160,7 +160,7 @@ static void give_room(struct vv_block_cache *s, struct room *r)
 
 /* ---- one block ----------------------------------------------------------------------------------------------------- */
 
-static const struct vv_block *block_of(const struct vv_block_cache *s, const struct vv_block_cache_book *b)
+static const struct vv_block *block_of(const struct vv_block_cache *s, const struct vv_block_cache_entry *b)
 {
 	const struct vv_block_map_layer *l = &s->cuts.layer[b->layer];
 
@@ -190,7 +190,7 @@ static const uint8_t *map_block(const struct vv_block_map_layer *l, const struct
 		return NULL;
 	if (checked)
 		return k.p;
-	if (vv_fence_try(look, &k) < 0) {
+	if (vv_write_protect_try_read(look, &k) < 0) {
 		vv_err_clear();
 		return NULL;
 	}
@@ -203,7 +203,7 @@ static int with_file(const struct vv_block_cache *s, const struct vv_block_map_l
 	return l->file->get ? 0 : vv_layer_file_open(s->lin, l->layer, VV_LAYER_FILE_BLOCKS, out);
 }
 
-static int read_block(struct vv_block_cache *s, const struct vv_block_cache_book *b, struct room *raw, struct room *stored)
+static int read_block(struct vv_block_cache *s, const struct vv_block_cache_entry *b, struct room *raw, struct room *stored)
 {
 	const struct vv_block_map_layer *l = &s->cuts.layer[b->layer];
 	struct vv_layer_file *f = NULL;
@@ -217,7 +217,7 @@ static int read_block(struct vv_block_cache *s, const struct vv_block_cache_book
 }
 
 /* From where it is mapped, or from where it is read to. */
-static int decode_into(struct vv_block_cache *s, const struct vv_block_cache_book *b, const uint8_t *mapped, struct room *raw)
+static int decode_into(struct vv_block_cache *s, const struct vv_block_cache_entry *b, const uint8_t *mapped, struct room *raw)
 {
 	const struct vv_block *block = block_of(s, b);
 	struct room *stored = NULL;
@@ -225,7 +225,7 @@ static int decode_into(struct vv_block_cache *s, const struct vv_block_cache_boo
 
 	if (mapped) {
 		rc = vv_codec_decode(block->codec, mapped, block->stored_len, raw->bytes, block->raw_len);
-		return rc ? vv_layer_file_blame(s->cuts.layer[b->layer].file, rc) : 0;
+		return rc ? vv_layer_file_name_in_error(s->cuts.layer[b->layer].file, rc) : 0;
 	}
 	stored = block->codec ? take_room(s, block->stored_len) : NULL;
 	rc = stored || !block->codec ? read_block(s, b, raw, stored) : VV_ENOMEM;
@@ -235,7 +235,7 @@ static int decode_into(struct vv_block_cache *s, const struct vv_block_cache_boo
 }
 
 /* The book is ours: it is UNDER_WAY. */
-static int decode(struct vv_block_cache *s, struct vv_block_cache_book *b)
+static int decode(struct vv_block_cache *s, struct vv_block_cache_entry *b)
 {
 	const struct vv_block *block = block_of(s, b);
 	const uint8_t *mapped = map_block(&s->cuts.layer[b->layer], block, b->checked);
@@ -260,8 +260,8 @@ static int decode(struct vv_block_cache *s, struct vv_block_cache_book *b)
 /* Whoever takes the book later has the error, if it is one. */
 static void decode_ahead(struct vv_task *t)
 {
-	struct vv_block_cache_book *b = (struct vv_block_cache_book *)t;
-	struct vv_block_cache *s = b->desk;
+	struct vv_block_cache_entry *b = (struct vv_block_cache_entry *)t;
+	struct vv_block_cache *s = b->cache;
 	bool mine;
 
 	pthread_mutex_lock(&s->lock);
@@ -278,7 +278,7 @@ static void decode_ahead(struct vv_task *t)
 /* ---- reading ------------------------------------------------------------------------------------------------------- */
 
 /* Under the lock; the book is THERE then, and pinned. */
-static int bring(struct vv_block_cache *s, struct vv_block_cache_book *b, bool help)
+static int load_entry(struct vv_block_cache *s, struct vv_block_cache_entry *b, bool help)
 {
 	int rc = 0;
 
@@ -304,10 +304,10 @@ static int bring(struct vv_block_cache *s, struct vv_block_cache_book *b, bool h
 	return rc;
 }
 
-int vv_block_cache_take(struct vv_block_cache *s, size_t region, uint64_t at, bool help, struct vv_block_cache_piece *out)
+int vv_block_cache_get(struct vv_block_cache *s, size_t region, uint64_t at, bool help, struct vv_block_cache_piece *out)
 {
-	const struct vv_cut *c = vv_block_map_find(&s->cuts.region[region], at);
-	struct vv_block_cache_book *b;
+	const struct vv_block_map_part *c = vv_block_map_find(&s->cuts.region[region], at);
+	struct vv_block_cache_entry *b;
 	uint64_t skip;
 	int rc;
 
@@ -321,16 +321,16 @@ int vv_block_cache_take(struct vv_block_cache *s, size_t region, uint64_t at, bo
 		return 0;
 	}
 	pthread_mutex_lock(&s->lock);
-	rc = bring(s, b, help);
+	rc = load_entry(s, b, help);
 	b->stamp = ++s->clock;
 	out->bytes = rc ? NULL : b->bytes + c->from + skip;
 	pthread_mutex_unlock(&s->lock);
 	return rc;
 }
 
-void vv_block_cache_give(struct vv_block_cache *s, const struct vv_block_cache_piece *piece, size_t read, bool borrowed)
+void vv_block_cache_release(struct vv_block_cache *s, const struct vv_block_cache_piece *piece, size_t read, bool borrowed)
 {
-	struct vv_block_cache_book *b = piece->book;
+	struct vv_block_cache_entry *b = piece->entry;
 
 	if (!b)
 		return;
@@ -343,12 +343,12 @@ void vv_block_cache_give(struct vv_block_cache *s, const struct vv_block_cache_p
 	pthread_mutex_unlock(&s->lock);
 }
 
-void vv_block_cache_again(struct vv_block_cache *s, size_t region, uint64_t at, uint64_t len)
+void vv_block_cache_expect_again(struct vv_block_cache *s, size_t region, uint64_t at, uint64_t len)
 {
 	const struct vv_block_map_region *r = &s->cuts.region[region];
 
 	pthread_mutex_lock(&s->lock);
-	for (const struct vv_cut *c = vv_block_map_find(r, at); c && c < r->v + r->n && c->at < at + len; c++) {
+	for (const struct vv_block_map_part *c = vv_block_map_find(r, at); c && c < r->v + r->n && c->at < at + len; c++) {
 		uint64_t lo = c->at > at ? c->at : at, hi = c->at + c->len < at + len ? c->at + c->len : at + len;
 
 		if (c->block != VV_BLOCK_MAP_ZEROS && lo < hi)
@@ -367,7 +367,7 @@ static bool has_space(const struct vv_block_cache *s, const struct vv_block *b)
 	return s->held - idle + b->raw_len + b->stored_len + vv_codec_decode_takes(b->codec, b->stored_len, b->raw_len) <= s->memory;
 }
 
-static bool queue(struct vv_block_cache *s, struct vv_block_cache_book *b)
+static bool queue(struct vv_block_cache *s, struct vv_block_cache_entry *b)
 {
 	if (b->state != ABSENT || !b->left)
 		return true;
@@ -387,11 +387,11 @@ static bool queue(struct vv_block_cache *s, struct vv_block_cache_book *b)
 	return true;
 }
 
-void vv_block_cache_ahead(struct vv_block_cache *s, size_t region, uint64_t at, uint64_t *told)
+void vv_block_cache_read_ahead(struct vv_block_cache *s, size_t region, uint64_t at, uint64_t *told)
 {
 	const struct vv_block_map_region *r = &s->cuts.region[region];
 	uint64_t from = *told > at ? *told : at;
-	const struct vv_cut *c = vv_block_map_find(r, from), *end = r->v + r->n;
+	const struct vv_block_map_part *c = vv_block_map_find(r, from), *end = r->v + r->n;
 
 	if (from >= at + AHEAD)
 		return;
@@ -406,7 +406,7 @@ void vv_block_cache_ahead(struct vv_block_cache *s, size_t region, uint64_t at, 
 
 /* ---- checking ------------------------------------------------------------------------------------------------------ */
 
-static int check_stored(struct vv_block_cache *s, struct vv_block_cache_book *book)
+static int check_stored(struct vv_block_cache *s, struct vv_block_cache_entry *book)
 {
 	const struct vv_block_map_layer *l = &s->cuts.layer[book->layer];
 	const struct vv_block *b = block_of(s, book);
@@ -423,7 +423,7 @@ static int check_stored(struct vv_block_cache *s, struct vv_block_cache_book *bo
 		rc = vv_store_get_read(f->get, b->off, room->bytes, b->stored_len);
 	if (rc == 0 && vv_digest_check(room->bytes, b->stored_len) != b->check) {
 		rc = vv_err_set(VV_EDAMAGED, "block %zu at offset %" PRIu64 ": check differs", (size_t)(b - l->file->blocks.v), b->off);
-		vv_layer_file_blame(f, rc);
+		vv_layer_file_name_in_error(f, rc);
 	}
 	if (f != l->file)
 		vv_layer_file_close(f);
@@ -436,7 +436,7 @@ void vv_block_cache_want(struct vv_block_cache *s, size_t region, uint64_t at, u
 {
 	const struct vv_block_map_region *r = &s->cuts.region[region];
 
-	for (const struct vv_cut *c = vv_block_map_find(r, at); c && c < r->v + r->n && c->at < at + len; c++)
+	for (const struct vv_block_map_part *c = vv_block_map_find(r, at); c && c < r->v + r->n && c->at < at + len; c++)
 		if (c->block != VV_BLOCK_MAP_ZEROS)
 			s->book[c->block].wanted = true;
 }
@@ -482,7 +482,7 @@ static int make_books(struct vv_block_cache *s)
 		for (size_t k = 0; k < s->cuts.layer[i].file->blocks.n; k++) {
 			size_t n = s->cuts.layer[i].first + k;
 
-			s->book[n] = (struct vv_block_cache_book){ .desk = s, .layer = (uint32_t)i, .left = s->cuts.used[n] };
+			s->book[n] = (struct vv_block_cache_entry){ .cache = s, .layer = (uint32_t)i, .left = s->cuts.used[n] };
 		}
 	return 0;
 }

@@ -9,12 +9,12 @@
 #include <stdbool.h>
 
 struct vv_block_cache;
-struct vv_block_cache_book;
+struct vv_block_cache_entry;
 
 struct vv_block_cache_piece {
 	const uint8_t *bytes;
 	size_t len;
-	struct vv_block_cache_book *book; /* NULL: zeros, that are always there */
+	struct vv_block_cache_entry *entry; /* NULL: zeros, that are always there */
 };
 
 /* Regions i = 0 .. n-1; their run tables stay the caller's. All layers are opened. memory: of decoded blocks, about; one is held, however large. */
@@ -27,13 +27,13 @@ void vv_block_cache_want(struct vv_block_cache *s, size_t region, uint64_t at, u
 int vv_block_cache_check(struct vv_block_cache *s, size_t *region, uint64_t *at);
 
 /* What is at `at` of a region, at < its length: to the end of the run, or of the block. Help: while another thread decodes it, decode others. */
-int vv_block_cache_take(struct vv_block_cache *s, size_t region, uint64_t at, bool help, struct vv_block_cache_piece *out);
+int vv_block_cache_get(struct vv_block_cache *s, size_t region, uint64_t at, bool help, struct vv_block_cache_piece *out);
 /* read: so much of the piece will not be asked for again. borrowed: somebody else (a pipe) may still look at its pages, by reference: they are not
  * written to any more. */
-void vv_block_cache_give(struct vv_block_cache *s, const struct vv_block_cache_piece *piece, size_t read, bool borrowed);
+void vv_block_cache_release(struct vv_block_cache *s, const struct vv_block_cache_piece *piece, size_t read, bool borrowed);
 /* These bytes will be asked for once more. */
-void vv_block_cache_again(struct vv_block_cache *s, size_t region, uint64_t at, uint64_t len);
+void vv_block_cache_expect_again(struct vv_block_cache *s, size_t region, uint64_t at, uint64_t len);
 /* Somebody reads the region in order, and has come to `at`: begins with what follows. *told, first 0, is how far that has gone. */
-void vv_block_cache_ahead(struct vv_block_cache *s, size_t region, uint64_t at, uint64_t *told);
+void vv_block_cache_read_ahead(struct vv_block_cache *s, size_t region, uint64_t at, uint64_t *told);
 
 #endif

@@ -9,7 +9,7 @@
 
 enum { LAYERS = 256 }; /* open for good, at most */
 
-const struct vv_cut *vv_block_map_find(const struct vv_block_map_region *r, uint64_t at)
+const struct vv_block_map_part *vv_block_map_find(const struct vv_block_map_region *r, uint64_t at)
 {
 	size_t i;
 
@@ -29,7 +29,7 @@ static int add_cut(struct vv_block_map_region *r, uint64_t at, uint64_t len, uin
 {
 	if (vv_mem_room(&r->v, r->n, &r->cap, sizeof(*r->v)) < 0)
 		return VV_ENOMEM;
-	r->v[r->n++] = (struct vv_cut){ at, (uint32_t)len, (uint32_t)from, (uint32_t)block };
+	r->v[r->n++] = (struct vv_block_map_part){ at, (uint32_t)len, (uint32_t)from, (uint32_t)block };
 	return 0;
 }
 
@@ -115,7 +115,7 @@ static int open_layers(struct vv_block_map *s, const struct vv_lineage *lin)
 		if (rc)
 			break;
 		if (i >= most)
-			vv_layer_file_shut(l->file);
+			vv_layer_file_release(l->file);
 		l->first = s->n_blocks;
 		s->n_blocks += l->file->blocks.n;
 	}

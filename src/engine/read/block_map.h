@@ -6,14 +6,14 @@
 
 #define VV_BLOCK_MAP_ZEROS UINT32_MAX
 
-struct vv_cut {
+struct vv_block_map_part {
 	uint64_t at; /* in the region */
 	uint32_t len, from; /* in the decoded block */
 	uint32_t block; /* counted over all layers; or VV_BLOCK_MAP_ZEROS */
 };
 
 struct vv_block_map_region {
-	struct vv_cut *v; /* ascending, without gaps */
+	struct vv_block_map_part *v; /* ascending, without gaps */
 	size_t n, cap;
 };
 
@@ -35,6 +35,6 @@ struct vv_block_map {
 int vv_block_map_open(const struct vv_lineage *lin, const struct vv_runs *const *runs, size_t n, struct vv_block_map *out);
 void vv_block_map_close(struct vv_block_map *c);
 /* The last that begins at or before `at`; NULL: there is none at all. */
-const struct vv_cut *vv_block_map_find(const struct vv_block_map_region *r, uint64_t at);
+const struct vv_block_map_part *vv_block_map_find(const struct vv_block_map_region *r, uint64_t at);
 
 #endif

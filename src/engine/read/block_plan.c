@@ -16,7 +16,7 @@ int64_t vv_block_plan_cut(const struct vv_layer_file *f, uint64_t pos, uint64_t 
 
 	if (!vv_payload_locate(&f->blocks, pos, c)) {
 		vv_err_set(VV_EDAMAGED, "position %" PRIu64 " is referred to, but is in no block", pos);
-		return vv_layer_file_blame(f, VV_EDAMAGED);
+		return vv_layer_file_name_in_error(f, VV_EDAMAGED);
 	}
 	x = &f->blocks.extent.v[c->extent];
 	left = x->pos + x->len - pos;

@@ -2,7 +2,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/search.h"
-#include "track/fence.h"
+#include "track/write_protect.h"
 #include <string.h>
 
 enum {
@@ -51,14 +51,14 @@ struct copy_mapped_walk {
 	bool in_a_row; /* what is copied follows what was copied: it need not wait */
 	bool over; /* the pieces lie over others of the place: none may be copied beyond what is wanted of it, and none waits */
 	struct copy_mapped_known known; /* that the last part was of */
-	struct vv_stretches *left;
+	struct vv_pending_list *left;
 	int rc;
 	uint64_t got; /* bytes, copied or left */
 	size_t n_copies, n_parts;
 	struct copy_mapped copy[COPIES];
 	struct copy_mapped_part part[PARTS];
-	_Alignas(64) struct vv_open_layers_lane listed[VV_OPEN_LAYERS_LAYERS]; /* of the layers' lists, those that were met last */
-	struct vv_open_layers_lane lane[VV_OPEN_LAYERS_LAYERS][LANES];         /* and those that were looked for */
+	_Alignas(64) struct vv_open_layers_extent listed[VV_OPEN_LAYERS_LAYERS]; /* of the layers' lists, those that were met last */
+	struct vv_open_layers_extent lane[VV_OPEN_LAYERS_LAYERS][LANES];         /* and those that were looked for */
 };
 
 static uint8_t *place(const struct copy_mapped_walk *k, uint64_t at)
@@ -73,7 +73,7 @@ static void note_written(struct copy_mapped_walk *k, uint64_t end)
 
 static void leave(struct copy_mapped_walk *k, const struct vv_run *r)
 {
-	int rc = vv_pending_add(k->left, (struct vv_pending){ r->layer, r->pos, r->len, place(k, r->at) });
+	int rc = vv_pending_add(k->left, (struct vv_pending_piece){ r->layer, r->pos, r->len, place(k, r->at) });
 
 	k->rc = k->rc ? k->rc : rc;
 }
@@ -152,22 +152,22 @@ static void push_part(struct copy_mapped_walk *k, struct copy_mapped_part p)
 		flush(k);
 }
 
-static const struct vv_open_layers_lane *find_listed(struct copy_mapped_walk *k, size_t layer, uint64_t pos)
+static const struct vv_open_layers_extent *find_listed(struct copy_mapped_walk *k, size_t layer, uint64_t pos)
 {
-	const struct vv_open_layers_lane *v = k->warm->lane[layer];
+	const struct vv_open_layers_extent *v = k->warm->extent[layer];
 	size_t i;
 
-	VV_SEARCH(i, 0, k->warm->n_lanes[layer], v[i].hi <= pos);
-	if (i == k->warm->n_lanes[layer] || v[i].lo > pos)
+	VV_SEARCH(i, 0, k->warm->n_extents[layer], v[i].hi <= pos);
+	if (i == k->warm->n_extents[layer] || v[i].lo > pos)
 		return NULL;
 	k->listed[layer] = v[i];
 	return &k->listed[layer];
 }
 
 /* Of one block. Payloads are mostly laid down in one or two sweeps over the memory. */
-static const struct vv_open_layers_lane *find_block(struct copy_mapped_walk *k, size_t layer, uint64_t pos)
+static const struct vv_open_layers_extent *find_block(struct copy_mapped_walk *k, size_t layer, uint64_t pos)
 {
-	struct vv_open_layers_lane *l = k->lane[layer];
+	struct vv_open_layers_extent *l = k->lane[layer];
 	struct vv_plain_extent at;
 
 	for (int i = 0; i < LANES; i++)
@@ -176,20 +176,20 @@ static const struct vv_open_layers_lane *find_block(struct copy_mapped_walk *k, 
 	if (!vv_plain_extent_find(k->warm->file[layer], pos, &at))
 		return NULL;
 	memmove(l + 1, l, (LANES - 1) * sizeof(*l));
-	l[0] = vv_open_layers_lay(k->warm, layer, &at);
+	l[0] = vv_open_layers_get_extent(k->warm, layer, &at);
 	return &l[0];
 }
 
 /* For a run of so many bytes. */
-static const struct vv_open_layers_lane *find_lane(struct copy_mapped_walk *k, size_t layer, uint64_t pos, uint64_t len)
+static const struct vv_open_layers_extent *find_extent(struct copy_mapped_walk *k, size_t layer, uint64_t pos, uint64_t len)
 {
-	const struct vv_open_layers_lane *l = &k->listed[layer];
+	const struct vv_open_layers_extent *l = &k->listed[layer];
 
 	if (len >= LONG)
 		return find_block(k, layer, pos);
 	if (pos >= l->lo && pos < l->hi)
 		return l;
-	return k->warm->n_lanes[layer] ? find_listed(k, layer, pos) : find_block(k, layer, pos);
+	return k->warm->n_extents[layer] ? find_listed(k, layer, pos) : find_block(k, layer, pos);
 }
 
 /* How much of a chunk, or a block, the runs have in its place; 0 if they do not fill the place. */
@@ -215,7 +215,7 @@ static uint64_t wanted_of(const struct copy_mapped_walk *k, const struct vv_run 
 }
 
 /* The lane's chunk n, which a part of is wanted. */
-static struct vv_run around(const struct vv_open_layers_lane *l, const struct vv_run *part, uint32_t n)
+static struct vv_run around(const struct vv_open_layers_extent *l, const struct vv_run *part, uint32_t n)
 {
 	uint64_t pos = l->first + (uint64_t)n * l->chunk;
 
@@ -224,7 +224,7 @@ static struct vv_run around(const struct vv_open_layers_lane *l, const struct vv
 
 /* A chunk that is wanted but for a few grains is copied whole and hashed on the way, and the grains come over it: nothing of them
  * has been written yet. */
-static bool lay_whole(struct copy_mapped_walk *k, const struct vv_open_layers_lane *l, const struct vv_run *part, uint32_t n)
+static bool copy_whole_chunk(struct copy_mapped_walk *k, const struct vv_open_layers_extent *l, const struct vv_run *part, uint32_t n)
 {
 	const struct vv_run chunk = around(l, part, n);
 	const uint8_t *from = l->bytes + (chunk.pos - l->lo);
@@ -242,7 +242,7 @@ static bool lay_whole(struct copy_mapped_walk *k, const struct vv_open_layers_la
 }
 
 /* A chunk of which others may want other parts is looked at once. */
-static bool is_good(const struct vv_open_layers_lane *l, uint32_t n)
+static bool is_good(const struct vv_open_layers_extent *l, uint32_t n)
 {
 	unsigned char state = atomic_load_explicit(&l->state[n], memory_order_relaxed);
 
@@ -254,7 +254,7 @@ static bool is_good(const struct vv_open_layers_lane *l, uint32_t n)
 }
 
 /* Of the lane's chunk n. */
-static void take_part(struct copy_mapped_walk *k, const struct vv_open_layers_lane *l, const struct vv_run *part, uint32_t n)
+static void take_part(struct copy_mapped_walk *k, const struct vv_open_layers_extent *l, const struct vv_run *part, uint32_t n)
 {
 	uint64_t begin = l->first + (uint64_t)n * l->chunk;
 
@@ -262,7 +262,7 @@ static void take_part(struct copy_mapped_walk *k, const struct vv_open_layers_la
 		leave(k, part);
 		return;
 	}
-	if (!k->over && !atomic_load_explicit(&l->state[n], memory_order_relaxed) && lay_whole(k, l, part, n))
+	if (!k->over && !atomic_load_explicit(&l->state[n], memory_order_relaxed) && copy_whole_chunk(k, l, part, n))
 		return;
 	if (!is_good(l, n)) {
 		leave(k, part);
@@ -281,7 +281,7 @@ static bool is_laid(const struct copy_mapped_walk *k, const struct vv_run *r)
 }
 
 /* Whole chunks, and what there is of one before and after them. */
-static void take_chunks(struct copy_mapped_walk *k, const struct vv_open_layers_lane *l, struct vv_run r)
+static void take_chunks(struct copy_mapped_walk *k, const struct vv_open_layers_extent *l, struct vv_run r)
 {
 	for (uint64_t end = r.at + r.len; r.at < end; r.at += r.len, r.pos += r.len) {
 		uint32_t off = (uint32_t)(r.pos - l->first), n = off / l->chunk, skip = off - n * l->chunk;
@@ -299,7 +299,7 @@ static void take_chunks(struct copy_mapped_walk *k, const struct vv_open_layers_
 	}
 }
 
-static bool is_there(const struct copy_mapped_walk *k, const struct vv_open_layers_lane *l, const struct vv_run *r)
+static bool is_there(const struct copy_mapped_walk *k, const struct vv_open_layers_extent *l, const struct vv_run *r)
 {
 	size_t layer = vv_open_layers_find(k->warm, r->layer);
 
@@ -307,16 +307,16 @@ static bool is_there(const struct copy_mapped_walk *k, const struct vv_open_laye
 }
 
 /* A stretch of one lane. */
-static void take(struct copy_mapped_walk *k, const struct vv_open_layers_lane *l, const struct vv_run *r)
+static void take(struct copy_mapped_walk *k, const struct vv_open_layers_extent *l, const struct vv_run *r)
 {
 	k->got += r->len;
 	if (!k->begun)
 		note_written(k, r->at); /* by others */
 	k->begun = true;
-	if (k->cold || !l->bytes || !(l->near || is_there(k, l, r)))
+	if (k->cold || !l->bytes || !(l->may_touch || is_there(k, l, r)))
 		leave(k, r);
-	else if (l->whole && r->len == l->hi - l->lo)
-		push_copy(k, (struct copy_mapped){ l->bytes, *r, NULL, l->whole, 0 });
+	else if (l->full_block && r->len == l->hi - l->lo)
+		push_copy(k, (struct copy_mapped){ l->bytes, *r, NULL, l->full_block, 0 });
 	else if (l->digest)
 		take_chunks(k, l, *r);
 	else
@@ -331,10 +331,10 @@ static void walk_run(struct copy_mapped_walk *k, const struct vv_run *r, uint64_
 	struct vv_run piece = { .at = at > k->at ? at : k->at, .layer = r->layer };
 
 	for (; layer < k->warm->n && piece.at < k->end && piece.at < end; piece.at += piece.len) {
-		const struct vv_open_layers_lane *l;
+		const struct vv_open_layers_extent *l;
 
 		piece.pos = r->pos + (piece.at - r->at);
-		l = find_lane(k, layer, piece.pos, r->len);
+		l = find_extent(k, layer, piece.pos, r->len);
 		if (!l) {
 			piece.len = 1;
 			leave(k, &piece); /* is refused there */
@@ -413,11 +413,11 @@ static void walk(void *arg)
 /* A mapped file that cannot be read any more raises SIGBUS, memory that is not there SIGSEGV: then it is for those who read in the
  * plain way to say what is wrong. */
 int vv_copy_mapped_read(const struct vv_open_layers *w, const struct vv_want *want, uint64_t at, uint64_t end, bool zeros,
-		 struct vv_stretches *left, uint64_t *got)
+		 struct vv_pending_list *left, uint64_t *got)
 {
 	struct copy_mapped_walk k = { .warm = w, .want = want, .at = at, .end = end, .zeros = zeros, .left = left };
 
-	if (vv_fence_try(walk, &k) == 0) {
+	if (vv_write_protect_try_read(walk, &k) == 0) {
 		*got = k.got;
 		return k.rc;
 	}
@@ -550,13 +550,13 @@ static void walk_windows(void *arg)
 
 bool vv_copy_mapped_replay(const struct vv_open_layers *w, const struct vv_runs *const *table, size_t n, const struct vv_want *part, uint64_t *got)
 {
-	struct vv_stretches left = { 0 };
+	struct vv_pending_list left = { 0 };
 	struct copy_mapped_replay r = { .walk = { .warm = w, .zeros = true, .in_a_row = true, .left = &left },
 			    .window = *part, .end = part->at + part->len, .table = table, .n = n };
 	int rc;
 
 	r.walk.want = &r.window;
-	rc = vv_fence_try(walk_windows, &r);
+	rc = vv_write_protect_try_read(walk_windows, &r);
 	vv_err_clear();
 	vv_mem_free(left.v);
 	*got = r.walk.got;

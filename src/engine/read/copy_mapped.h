@@ -13,7 +13,7 @@
  * is coded, or has no digests that fit, is left, in the order of the destination; `left` starts empty. *got: bytes of
  * layers that were copied or left; over all parts of a want that is all that it has in these layers. */
 int vv_copy_mapped_read(const struct vv_open_layers *w, const struct vv_want *want, uint64_t at, uint64_t end, bool zeros,
-		 struct vv_stretches *left, uint64_t *got);
+		 struct vv_pending_list *left, uint64_t *got);
 
 /* The part of a region, of n tables that lie one over the other, newest first; its runs are not looked at. All layers must be open (w->all). false: not all of it
  * was copied, for whatever reason; the part holds anything then. *got: bytes of layers that were copied, those that others came over included. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-	LANES = 2,
+	EXTENTS = 2,
 	LEAST_CHUNK = 1024, /* a room has no more chunks than there would be of this length, */
 	LEAST_MOVE = 128,   /* and no more moves */
 	APART = 64,         /* chunks that do not belong together begin at multiples of this */
@@ -31,7 +31,7 @@ struct device_batch_place { /* of a chunk in the order of the files */
 	uint32_t chunk;
 };
 
-struct device_batch_lane {
+struct device_batch_extent {
 	struct vv_plain_extent is;
 	uint64_t last; /* position of the chunk that was needed last */
 	uint32_t chunk; /* its number, or NONE */
@@ -47,9 +47,9 @@ struct vv_device_batch {
 	uint32_t *begins; /* per move: the chunk that its `from` counts from */
 	size_t max_moves;
 	const struct vv_open_layers *warm;
-	struct vv_device_inlet_room *room;
+	struct vv_device_inlet_buffer *room;
 	uint64_t at;
-	struct device_batch_lane lane[VV_OPEN_LAYERS_LAYERS][LANES];
+	struct device_batch_extent lane[VV_OPEN_LAYERS_LAYERS][EXTENTS];
 };
 
 /* All in one piece: many get theirs at once, and the kernel lets one at a time change the address space. */
@@ -126,23 +126,23 @@ static bool add_moves(struct vv_device_batch *c, uint32_t chunk, uint64_t skip, 
 	return true;
 }
 
-static struct device_batch_lane *find_lane(struct vv_device_batch *c, size_t layer, uint64_t pos)
+static struct device_batch_extent *find_extent(struct vv_device_batch *c, size_t layer, uint64_t pos)
 {
-	struct device_batch_lane *l = c->lane[layer];
+	struct device_batch_extent *l = c->lane[layer];
 	struct vv_plain_extent is;
 
-	for (int i = 0; i < LANES; i++)
+	for (int i = 0; i < EXTENTS; i++)
 		if (pos >= l[i].is.lo && pos < l[i].is.hi)
 			return &l[i];
 	if (!vv_plain_extent_find(c->warm->file[layer], pos, &is))
 		return NULL;
-	memmove(l + 1, l, (LANES - 1) * sizeof(*l));
-	l[0] = (struct device_batch_lane){ is, 0, NONE };
+	memmove(l + 1, l, (EXTENTS - 1) * sizeof(*l));
+	l[0] = (struct device_batch_extent){ is, 0, NONE };
 	return &l[0];
 }
 
 /* A stretch of one lane. A part of a chunk that lies elsewhere could not be checked. */
-static bool add_stretch(struct vv_device_batch *c, struct device_batch_lane *l, size_t layer, uint64_t pos, uint64_t len, uint64_t at)
+static bool add_stretch(struct vv_device_batch *c, struct device_batch_extent *l, size_t layer, uint64_t pos, uint64_t len, uint64_t at)
 {
 	const struct vv_plain_extent *is = &l->is;
 	uint64_t first;
@@ -173,7 +173,7 @@ static bool add_run(struct vv_device_batch *c, const struct vv_run *r, uint64_t 
 
 	for (uint64_t len; ok && at < end; at += len) {
 		uint64_t pos = r->pos + (at - r->at);
-		struct device_batch_lane *l = find_lane(c, layer, pos);
+		struct device_batch_extent *l = find_extent(c, layer, pos);
 
 		if (!l)
 			return false;
@@ -266,10 +266,10 @@ static uint32_t count_even(const struct vv_device_batch *c)
 }
 
 /* Moves and checks are complete, and it is known where the bytes go. */
-static bool settle(struct vv_device_batch *c)
+static bool finish_layout(struct vv_device_batch *c)
 {
 	enum { ALIGN = 256 };
-	struct vv_device_inlet_room *r = c->room;
+	struct vv_device_inlet_buffer *r = c->room;
 	struct vv_device_inlet_move *move = vv_device_inlet_moves(r);
 	uint64_t len = arrange(c), head;
 	struct vv_device_inlet_check *check;
@@ -330,7 +330,7 @@ static bool check_odd(const struct vv_device_batch *c)
 	return true;
 }
 
-bool vv_device_batch_pack(struct vv_device_batch *c, const struct vv_open_layers *w, const struct vv_want *want, uint64_t at, uint64_t end, struct vv_device_inlet_room *r)
+bool vv_device_batch_pack(struct vv_device_batch *c, const struct vv_open_layers *w, const struct vv_want *want, uint64_t at, uint64_t end, struct vv_device_inlet_buffer *r)
 {
 	bool ok;
 
@@ -346,7 +346,7 @@ bool vv_device_batch_pack(struct vv_device_batch *c, const struct vv_open_layers
 	ok = add_all(c, want->runs, at, end);
 	if (ok) {
 		sort(c);
-		ok = settle(c) && read_chunks(c) && check_odd(c);
+		ok = finish_layout(c) && read_chunks(c) && check_odd(c);
 	}
 	if (!ok) {
 		vv_err_clear();

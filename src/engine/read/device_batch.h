@@ -16,6 +16,6 @@ int vv_device_batch_new(size_t room, struct vv_device_batch **out);
 void vv_device_batch_free(struct vv_device_batch *c); /* NULL is fine */
 /* The bytes at..end of a want's region. The layers have their digests. False: it is for the host, because something is coded, has no digests, cannot be read
  * or is too much for the room; that is no error yet. */
-bool vv_device_batch_pack(struct vv_device_batch *c, const struct vv_open_layers *w, const struct vv_want *want, uint64_t at, uint64_t end, struct vv_device_inlet_room *r);
+bool vv_device_batch_pack(struct vv_device_batch *c, const struct vv_open_layers *w, const struct vv_want *want, uint64_t at, uint64_t end, struct vv_device_inlet_buffer *r);
 
 #endif

@@ -6,12 +6,12 @@
 enum { LEAST_STRIPE = 256 << 10 };
 
 /* Where more threads fill rooms, and of more memory, they take memory from the link: decision 18. */
-const struct vv_device_buffers_ways vv_device_buffers_usual = { .stripe = 8 << 20, .room = 125, .fillers = 14, .spare = 4 };
+const struct vv_device_buffers_sizes vv_device_buffers_default = { .stripe = 8 << 20, .room = 125, .fillers = 14, .spare = 4 };
 
-static struct vv_device_buffers_ways ways;
+static struct vv_device_buffers_sizes ways;
 static bool trying;
 
-void vv_device_buffers_try(const struct vv_device_buffers_ways *w)
+void vv_device_buffers_set_sizes(const struct vv_device_buffers_sizes *w)
 {
 	trying = w;
 	if (w)
@@ -26,7 +26,7 @@ static uint64_t stripe_for(size_t fillers, uint64_t most, uint64_t len)
 	return most;
 }
 
-static uint64_t room_for(const struct vv_device_buffers_ways *w, uint64_t stripe)
+static uint64_t room_for(const struct vv_device_buffers_sizes *w, uint64_t stripe)
 {
 	enum { PAGE = 4096 };
 
@@ -38,22 +38,22 @@ uint64_t vv_device_buffers_stripe(const struct vv_device_buffers *d, uint64_t le
 	return stripe_for(d->fillers, d->stripe, len);
 }
 
-struct vv_device_batch *vv_device_buffers_crate(struct vv_device_buffers *d, size_t i)
+struct vv_device_batch *vv_device_buffers_batch(struct vv_device_buffers *d, size_t i)
 {
-	if (!d->crate[i] && vv_device_batch_new((size_t)d->room, &d->crate[i]) < 0)
+	if (!d->batch[i] && vv_device_batch_new((size_t)d->room, &d->batch[i]) < 0)
 		return NULL;
-	return d->crate[i];
+	return d->batch[i];
 }
 
 static void drop(struct vv_device_buffers *d)
 {
 	if (d->inlet)
 		d->space->inlet->close(d->inlet, d->pool);
-	for (size_t i = 0; d->crate && i < d->fillers; i++)
-		vv_device_batch_free(d->crate[i]);
-	vv_mem_free(d->crate);
+	for (size_t i = 0; d->batch && i < d->fillers; i++)
+		vv_device_batch_free(d->batch[i]);
+	vv_mem_free(d->batch);
 	d->inlet = NULL;
-	d->crate = NULL;
+	d->batch = NULL;
 }
 
 /* Whoever runs this has perhaps something to tell: that stays. */
@@ -63,8 +63,8 @@ static void run_open(struct vv_device_buffers *d)
 	int rc;
 
 	vv_err_save(0, &before);
-	d->crate = vv_mem_new(d->fillers, sizeof(struct vv_device_batch *));
-	rc = d->crate ? 0 : VV_ENOMEM;
+	d->batch = vv_mem_new(d->fillers, sizeof(struct vv_device_batch *));
+	rc = d->batch ? 0 : VV_ENOMEM;
 	if (rc == 0)
 		rc = d->space->inlet->open(d->device, (size_t)d->room, d->rooms, &d->inlet);
 	pthread_mutex_lock(&d->lock);
@@ -77,12 +77,12 @@ static void run_open(struct vv_device_buffers *d)
 	vv_err_restore(&before);
 }
 
-static void *open_aside(void *arg)
+static void *open_in_thread(void *arg)
 {
 	struct vv_device_buffers *d = arg;
 
 	run_open(d);
-	while (d->rc == 0 && !atomic_load(&d->enough) && d->space->inlet->furnish(d->inlet))
+	while (d->rc == 0 && !atomic_load(&d->enough) && d->space->inlet->allocate(d->inlet))
 		;
 	return NULL;
 }
@@ -104,7 +104,7 @@ static void run_close(struct vv_task *t)
 /* All rooms together have the memory that there may be. */
 void vv_device_buffers_begin(struct vv_device_buffers *d, struct vv_pool *pool, const struct vv_space *space, int device, uint64_t memory, uint64_t len)
 {
-	const struct vv_device_buffers_ways *w = trying ? &ways : &vv_device_buffers_usual;
+	const struct vv_device_buffers_sizes *w = trying ? &ways : &vv_device_buffers_default;
 	size_t fillers = vv_pool_width(pool) < w->fillers ? vv_pool_width(pool) : w->fillers, rooms = fillers + w->spare, stripes;
 	uint64_t stripe = stripe_for(fillers, w->stripe, len);
 
@@ -117,12 +117,12 @@ void vv_device_buffers_begin(struct vv_device_buffers *d, struct vv_pool *pool, 
 	*d = (struct vv_device_buffers){ .space = space, .device = device, .len = len, .stripe = stripe, .room = room_for(w, stripe), .rooms = rooms, .fillers = fillers, .pool = pool };
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_cond_init(&d->change, NULL);
-	d->has_thread = vv_thread_start(&d->thread, open_aside, d) == 0;
+	d->has_thread = vv_thread_start(&d->thread, open_in_thread, d) == 0;
 	if (!d->has_thread)
 		run_open(d);
 }
 
-bool vv_device_buffers_serves(const struct vv_device_buffers *d, const struct vv_space *space, int device, uint64_t len)
+bool vv_device_buffers_fit(const struct vv_device_buffers *d, const struct vv_space *space, int device, uint64_t len)
 {
 	return d->len >= len && d->space == space && d->device == device;
 }
@@ -136,7 +136,7 @@ int vv_device_buffers_wait(struct vv_device_buffers *d)
 	return d->rc ? vv_err_restore(&d->error) : 0;
 }
 
-void vv_device_buffers_leave(struct vv_device_buffers *d)
+void vv_device_buffers_begin_close(struct vv_device_buffers *d)
 {
 	if (!d->len || d->leaving)
 		return;
@@ -145,7 +145,7 @@ void vv_device_buffers_leave(struct vv_device_buffers *d)
 	vv_pool_submit(d->pool, &d->task);
 }
 
-void vv_device_buffers_end(struct vv_device_buffers *d)
+void vv_device_buffers_finish_close(struct vv_device_buffers *d)
 {
 	if (!d->len)
 		return;

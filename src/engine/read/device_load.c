@@ -10,12 +10,12 @@ enum {
 	HALVINGS = 2, /* of a stripe that does not fit a room */
 };
 
-struct ferry {
+struct device_load {
 	const struct vv_lineage *lin;
-	struct vv_device_buffers *dock;
+	struct vv_device_buffers *buffers;
 	const struct vv_device_inlet_ops *ops;
 	const struct vv_want *want;
-	const struct vv_run_table_strand *strand; /* NULL: the want has its runs */
+	const struct vv_run_table_unmerged *unmerged; /* NULL: the want has its runs */
 	struct vv_pool *pool;
 	struct vv_layer_list layers;
 	struct vv_open_layers warm;
@@ -28,7 +28,7 @@ struct ferry {
 	struct vv_err_state error;
 };
 
-static void fail(struct ferry *f, int rc)
+static void fail(struct device_load *f, int rc)
 {
 	pthread_mutex_lock(&f->lock);
 	if (!atomic_load(&f->failed))
@@ -37,7 +37,7 @@ static void fail(struct ferry *f, int rc)
 	pthread_mutex_unlock(&f->lock);
 }
 
-static int outcome(struct ferry *f)
+static int outcome(struct device_load *f)
 {
 	return atomic_load(&f->failed) ? vv_err_restore(&f->error) : 0;
 }
@@ -50,7 +50,7 @@ struct tables { /* of a stretch: what is made anew for each */
 	struct vv_runs above, all;
 };
 
-static int tables_init(struct tables *t, const struct vv_run_table_strand *s)
+static int tables_init(struct tables *t, const struct vv_run_table_unmerged *s)
 {
 	*t = (struct tables){ 0 };
 	if (!s)
@@ -69,11 +69,11 @@ static void tables_fini(struct tables *t)
 }
 
 /* What layer i says of at..end, and of no more than runs that lie in it. */
-static bool look(const struct vv_run_table_strand *s, size_t i, uint64_t at, uint64_t end, struct vv_runs *out)
+static bool look(const struct vv_run_table_unmerged *s, size_t i, uint64_t at, uint64_t end, struct vv_runs *out)
 {
 	size_t from, to;
 
-	if (!vv_run_table_look(s, i, at, end, out))
+	if (!vv_run_table_layer_runs(s, i, at, end, out))
 		return false;
 	from = vv_run_find(out, at);
 	to = vv_run_find(out, end);
@@ -83,7 +83,7 @@ static bool look(const struct vv_run_table_strand *s, size_t i, uint64_t at, uin
 }
 
 /* The strand's tables laid over each other, in at..end; those of upper layers are short, and so laid over each other first. */
-static int stack(const struct vv_run_table_strand *s, struct tables *t)
+static int stack(const struct vv_run_table_unmerged *s, struct tables *t)
 {
 	bool gaps;
 	int rc;
@@ -96,9 +96,9 @@ static int stack(const struct vv_run_table_strand *s, struct tables *t)
 }
 
 /* The runs of at..end, and perhaps of more; *out stays NULL where something is wrong with them. */
-static int find_runs(const struct ferry *f, struct tables *t, uint64_t at, uint64_t end, const struct vv_runs **out)
+static int find_runs(const struct device_load *f, struct tables *t, uint64_t at, uint64_t end, const struct vv_runs **out)
 {
-	const struct vv_run_table_strand *s = f->strand;
+	const struct vv_run_table_unmerged *s = f->unmerged;
 	int rc = 0;
 
 	if (!s) {
@@ -118,13 +118,13 @@ static int find_runs(const struct ferry *f, struct tables *t, uint64_t at, uint6
 
 static void open_layer(void *arg, size_t i)
 {
-	struct ferry *f = arg;
+	struct device_load *f = arg;
 	int rc;
 
 	if (atomic_load(&f->failed))
 		return;
 	rc = vv_open_layers_open(&f->warm, i, f->lin, f->pool, f->layers.v[i].layer, 0, 0);
-	if (rc && f->strand && rc != VV_ENOMEM) /* perhaps nothing of it is wanted; else the host will say */
+	if (rc && f->unmerged && rc != VV_ENOMEM) /* perhaps nothing of it is wanted; else the host will say */
 		vv_err_clear();
 	else if (rc)
 		fail(f, rc);
@@ -151,21 +151,21 @@ static void close_ranks(struct vv_open_layers *w)
 
 static void close_layer(void *arg, size_t i)
 {
-	vv_open_layers_close(&((struct ferry *)arg)->warm, i);
+	vv_open_layers_close(&((struct device_load *)arg)->warm, i);
 }
 
-static int open_layers(struct ferry *f)
+static int open_layers(struct device_load *f)
 {
 	f->warm.n = f->layers.n;
 	vv_pool_each(f->pool, f->warm.n, open_layer, f);
 	close_ranks(&f->warm);
 	if (!atomic_load(&f->failed))
-		vv_open_layers_number(&f->warm);
+		vv_open_layers_build_index(&f->warm);
 	return outcome(f);
 }
 
 /* Most of what is stored lies there as it is, with digests that a space knows. */
-static bool is_plain(const struct ferry *f)
+static bool is_plain(const struct device_load *f)
 {
 	uint64_t plain = 0, all = 0;
 
@@ -183,7 +183,7 @@ static bool is_plain(const struct ferry *f)
 /* Where digests are damaged, the host knows what to do. */
 static void load_digests(void *arg, size_t i)
 {
-	struct ferry *f = arg;
+	struct device_load *f = arg;
 	struct vv_layer_file *x = f->warm.file[i];
 	int rc;
 
@@ -198,7 +198,7 @@ static void load_digests(void *arg, size_t i)
 /* ---- across --------------------------------------------------------------------------------------------------------------------- */
 
 /* What became of what was in the room. */
-static void note(struct ferry *f, struct vv_device_inlet_room *r)
+static void note(struct device_load *f, struct vv_device_inlet_buffer *r)
 {
 	if (r->end && r->differs)
 		f->left[r->tag] = true;
@@ -206,10 +206,10 @@ static void note(struct ferry *f, struct vv_device_inlet_room *r)
 }
 
 /* at..end of the region, a part of stripe i, in one room. *packed: it could be; where there is no memory for a room, the host does without. */
-static int carry_part(struct ferry *f, struct vv_device_batch *crate, const struct vv_want *want, size_t i, uint64_t at, uint64_t end, bool *packed)
+static int carry_part(struct device_load *f, struct vv_device_batch *batch, const struct vv_want *want, size_t i, uint64_t at, uint64_t end, bool *packed)
 {
-	struct vv_device_inlet_room *r = NULL;
-	int rc = f->ops->take(f->dock->inlet, &r);
+	struct vv_device_inlet_buffer *r = NULL;
+	int rc = f->ops->take(f->buffers->inlet, &r);
 
 	*packed = false;
 	if (rc == VV_ENOMEM) {
@@ -219,37 +219,37 @@ static int carry_part(struct ferry *f, struct vv_device_batch *crate, const stru
 	if (rc)
 		return rc;
 	note(f, r);
-	*packed = vv_device_batch_pack(crate, &f->warm, want, at, end, r);
+	*packed = vv_device_batch_pack(batch, &f->warm, want, at, end, r);
 	r->tag = i;
-	return f->ops->send(f->dock->inlet, r);
+	return f->ops->send(f->buffers->inlet, r);
 }
 
 /* What is scattered over the pages of many layers may take a room for each half, or quarter; what takes more the host finds as quickly. */
-static int carry_range(struct ferry *f, struct vv_device_batch *crate, const struct vv_want *want, size_t i, uint64_t at, uint64_t end, unsigned halvings, bool *packed)
+static int carry_range(struct device_load *f, struct vv_device_batch *batch, const struct vv_want *want, size_t i, uint64_t at, uint64_t end, unsigned halvings, bool *packed)
 {
 	uint64_t middle = at + (end - at) / 2;
-	int rc = carry_part(f, crate, want, i, at, end, packed);
+	int rc = carry_part(f, batch, want, i, at, end, packed);
 
 	if (rc || *packed || !halvings)
 		return rc;
-	rc = carry_range(f, crate, want, i, at, middle, halvings - 1, packed);
-	return rc || !*packed ? rc : carry_range(f, crate, want, i, middle, end, halvings - 1, packed);
+	rc = carry_range(f, batch, want, i, at, middle, halvings - 1, packed);
+	return rc || !*packed ? rc : carry_range(f, batch, want, i, middle, end, halvings - 1, packed);
 }
 
-static int carry_stripe(struct ferry *f, struct vv_device_batch *crate, const struct vv_runs *runs, size_t i, uint64_t at, uint64_t end)
+static int carry_stripe(struct device_load *f, struct vv_device_batch *batch, const struct vv_runs *runs, size_t i, uint64_t at, uint64_t end)
 {
 	struct vv_want want = *f->want;
 	bool packed = false;
 	int rc;
 
 	want.runs = runs;
-	rc = carry_range(f, crate, &want, i, at, end, HALVINGS, &packed);
+	rc = carry_range(f, batch, &want, i, at, end, HALVINGS, &packed);
 	if (!packed)
 		f->left[i] = true;
 	return rc;
 }
 
-static int carry(struct ferry *f, struct vv_device_batch *crate, struct tables *t, size_t i)
+static int carry(struct device_load *f, struct vv_device_batch *batch, struct tables *t, size_t i)
 {
 	uint64_t at = f->want->at + i * f->stripe, end = f->want->at + f->want->len;
 	const struct vv_runs *runs = NULL;
@@ -260,49 +260,49 @@ static int carry(struct ferry *f, struct vv_device_batch *crate, struct tables *
 	if (rc || !runs)
 		return rc;
 	f->left[i] = false;
-	return carry_stripe(f, crate, runs, i, at, end);
+	return carry_stripe(f, batch, runs, i, at, end);
 }
 
 static void carry_some(void *arg, size_t filler)
 {
-	struct ferry *f = arg;
-	struct vv_device_batch *crate = vv_device_buffers_crate(f->dock, filler);
+	struct device_load *f = arg;
+	struct vv_device_batch *batch = vv_device_buffers_batch(f->buffers, filler);
 	struct tables t;
-	int rc = tables_init(&t, f->strand);
+	int rc = tables_init(&t, f->unmerged);
 	size_t i;
 
-	if (!crate)
+	if (!batch)
 		rc = VV_ENOMEM;
 	while (rc == 0 && !atomic_load(&f->failed) && (i = atomic_fetch_add(&f->next, 1)) < f->n)
-		rc = carry(f, crate, &t, i);
+		rc = carry(f, batch, &t, i);
 	if (rc)
 		fail(f, rc);
 	tables_fini(&t);
 }
 
 /* What is under way has arrived, and the rooms are as they were. */
-static void await_rooms(struct ferry *f)
+static void await_rooms(struct device_load *f)
 {
-	struct vv_device_inlet_room *r = NULL;
+	struct vv_device_inlet_buffer *r = NULL;
 
 	do {
-		int rc = f->ops->await(f->dock->inlet, &r);
+		int rc = f->ops->await(f->buffers->inlet, &r);
 
 		if (rc == 0 && r) {
 			note(f, r);
-			rc = f->ops->send(f->dock->inlet, r);
+			rc = f->ops->send(f->buffers->inlet, r);
 		}
 		if (rc)
 			fail(f, rc);
 	} while (r && !atomic_load(&f->failed));
 }
 
-static int cross(struct ferry *f)
+static int cross(struct device_load *f)
 {
 	int rc;
 
 	vv_pool_each(f->pool, f->warm.n, load_digests, f);
-	rc = vv_device_buffers_wait(f->dock);
+	rc = vv_device_buffers_wait(f->buffers);
 	if (rc == VV_ENOMEM) {
 		vv_err_clear();
 		return outcome(f);
@@ -310,14 +310,14 @@ static int cross(struct ferry *f)
 	if (rc)
 		fail(f, rc);
 	if (!atomic_load(&f->failed))
-		vv_pool_each(f->pool, f->dock->fillers, carry_some, f);
+		vv_pool_each(f->pool, f->buffers->fillers, carry_some, f);
 	await_rooms(f);
 	return outcome(f);
 }
 
 /* ---- after ---------------------------------------------------------------------------------------------------------------------- */
 
-static int tell(const struct ferry *f, struct vv_extents *left)
+static int report_left(const struct device_load *f, struct vv_extents *left)
 {
 	int rc = 0;
 
@@ -334,7 +334,7 @@ static int tell(const struct ferry *f, struct vv_extents *left)
 	return rc;
 }
 
-static int run(struct ferry *f, struct vv_extents *left)
+static int run(struct device_load *f, struct vv_extents *left)
 {
 	int rc;
 
@@ -345,19 +345,19 @@ static int run(struct ferry *f, struct vv_extents *left)
 	if (rc == 0 && is_plain(f))
 		rc = cross(f);
 	if (rc == 0)
-		rc = tell(f, left);
+		rc = report_left(f, left);
 	vv_pool_each(f->pool, f->warm.n, close_layer, f);
 	vv_mem_free(f->left);
 	return rc;
 }
 
-static int find_layers(struct ferry *f)
+static int find_layers(struct device_load *f)
 {
-	int rc = f->strand ? 0 : vv_layer_list_find(&f->layers, f->pool, f->want, 1);
+	int rc = f->unmerged ? 0 : vv_layer_list_find(&f->layers, f->pool, f->want, 1);
 
-	for (size_t i = 0; f->strand && rc == 0 && i < f->strand->n; i++) {
+	for (size_t i = 0; f->unmerged && rc == 0 && i < f->unmerged->n; i++) {
 		const uint64_t *layer;
-		size_t n = vv_run_table_sources(f->strand, i, &layer);
+		size_t n = vv_run_table_sources(f->unmerged, i, &layer);
 
 		for (size_t k = 0; rc == 0 && k < n && f->layers.n <= VV_OPEN_LAYERS_LAYERS; k++)
 			rc = vv_layer_list_add(&f->layers, layer[k]);
@@ -366,32 +366,32 @@ static int find_layers(struct ferry *f)
 }
 
 /* A store that is asked for all at once, over a network, had better be asked for whole blocks. */
-int vv_device_load_read(const struct vv_lineage *lin, struct vv_pool *pool, struct vv_device_buffers *dock, const struct vv_want *want, const struct vv_run_table_strand *strand,
+int vv_device_load_read(const struct vv_lineage *lin, struct vv_pool *pool, struct vv_device_buffers *buffers, const struct vv_want *want, const struct vv_run_table_unmerged *unmerged,
 		  struct vv_extents *left)
 {
-	struct ferry *f = vv_mem_new(1, sizeof(*f));
+	struct device_load *f = vv_mem_new(1, sizeof(*f));
 	bool may;
 	int rc;
 
 	if (!f)
 		return VV_ENOMEM;
 	f->lin = lin;
-	f->dock = dock;
+	f->buffers = buffers;
 	f->want = want;
-	f->strand = strand;
+	f->unmerged = unmerged;
 	f->pool = pool;
 	pthread_mutex_init(&f->lock, NULL);
-	may = want->len >= VV_DEVICE_BUFFERS_LEAST && dock->len >= want->len && lin->store->read_step;
+	may = want->len >= VV_DEVICE_BUFFERS_LEAST && buffers->len >= want->len && lin->store->read_step;
 	if (may) {
-		f->ops = dock->space->inlet;
-		f->stripe = vv_device_buffers_stripe(dock, want->len);
+		f->ops = buffers->space->inlet;
+		f->stripe = vv_device_buffers_stripe(buffers, want->len);
 		f->n = (size_t)((want->len + f->stripe - 1) / f->stripe);
 	}
 	rc = may ? find_layers(f) : 0;
 	if (rc == 0 && may && f->layers.n <= vv_read_many_files(VV_OPEN_LAYERS_LAYERS, 1))
 		rc = run(f, left);
-	else if (rc == 0 && may && strand)
-		rc = VV_DEVICE_LOAD_SETTLE;
+	else if (rc == 0 && may && unmerged)
+		rc = VV_DEVICE_LOAD_MERGE_FIRST;
 	else if (rc == 0)
 		rc = vv_payload_extent_add(left, want->at, want->len, 1);
 	vv_layer_list_fini(&f->layers);

@@ -43,7 +43,7 @@ static void copy(struct vv_task *task)
 		vv_err_save(w->rc, &w->error);
 }
 
-static int settle(struct bouncing *b, struct window *w)
+static int wait_window(struct bouncing *b, struct window *w)
 {
 	if (w->busy)
 		vv_pool_wait(b->pool, &w->task);
@@ -57,7 +57,7 @@ static int give_room(void *arg, uint8_t **out)
 	struct window *w = &b->window[b->turn];
 
 	*out = w->buffer;
-	return settle(b, w);
+	return wait_window(b, w);
 }
 
 static int send(void *arg, uint64_t at, size_t len)
@@ -108,7 +108,7 @@ static int read_through(struct vv_context *ctx, const struct vv_space *space, co
 		int late;
 
 		vv_err_save(rc, &error);
-		late = settle(&b, &b.window[i]);
+		late = wait_window(&b, &b.window[i]);
 		rc = rc ? vv_err_restore(&error) : late;
 		if (b.window[i].buffer)
 			space->give_back(b.window[i].buffer, b.room);
@@ -131,7 +131,7 @@ static bool places(const struct vv_context *ctx)
 }
 
 /* For the longest want of those that are in the same memory. */
-static void begin_dock(struct vv_context *ctx, struct vv_device_buffers *dock, const struct vv_space *space, int device, const struct vv_want *want, size_t n)
+static void begin_buffers(struct vv_context *ctx, struct vv_device_buffers *buffers, const struct vv_space *space, int device, const struct vv_want *want, size_t n)
 {
 	uint64_t len = 0;
 	int other;
@@ -139,11 +139,11 @@ static void begin_dock(struct vv_context *ctx, struct vv_device_buffers *dock, c
 	for (size_t i = 0; i < n; i++)
 		if (want[i].len > len && vv_device_restore_space(want[i].to, (size_t)want[i].len, &other) == space && other == device)
 			len = want[i].len;
-	vv_device_buffers_end(dock);
-	vv_device_buffers_begin(dock, ctx->pool, space, device, memory_for(ctx, len), len);
+	vv_device_buffers_finish_close(buffers);
+	vv_device_buffers_begin(buffers, ctx->pool, space, device, memory_for(ctx, len), len);
 }
 
-void vv_device_restore_expect(struct vv_context *ctx, struct vv_device_buffers *dock, struct vv_region *const *region, size_t n)
+void vv_device_restore_expect(struct vv_context *ctx, struct vv_device_buffers *buffers, struct vv_region *const *region, size_t n)
 {
 	const struct vv_space *space = NULL;
 	uint64_t len = 0;
@@ -159,7 +159,7 @@ void vv_device_restore_expect(struct vv_context *ctx, struct vv_device_buffers *
 		len = r->shape.len;
 	}
 	if (space)
-		vv_device_buffers_begin(dock, ctx->pool, space, device, memory_for(ctx, len), len);
+		vv_device_buffers_begin(buffers, ctx->pool, space, device, memory_for(ctx, len), len);
 }
 
 struct due { /* of a want */
@@ -167,27 +167,27 @@ struct due { /* of a want */
 	struct vv_extents left; /* for the host to read */
 };
 
-static int ferry(struct vv_context *ctx, struct vv_device_buffers *dock, struct vv_run_table *t, const struct vv_want *want, struct vv_extents *left)
+static int load_on_device(struct vv_context *ctx, struct vv_device_buffers *buffers, struct vv_run_table *t, const struct vv_want *want, struct vv_extents *left)
 {
-	int rc = vv_device_load_read(&ctx->lineage, ctx->pool, dock, want, t->region[vv_run_table_find(t, want->name)].strand, left);
+	int rc = vv_device_load_read(&ctx->lineage, ctx->pool, buffers, want, t->region[vv_run_table_find(t, want->name)].unmerged, left);
 
-	if (rc != VV_DEVICE_LOAD_SETTLE)
+	if (rc != VV_DEVICE_LOAD_MERGE_FIRST)
 		return rc;
-	rc = vv_run_table_settle(t, ctx->pool);
-	return rc ? rc : vv_device_load_read(&ctx->lineage, ctx->pool, dock, want, NULL, left);
+	rc = vv_run_table_merge(t, ctx->pool);
+	return rc ? rc : vv_device_load_read(&ctx->lineage, ctx->pool, buffers, want, NULL, left);
 }
 
 /* With placing=device the space takes what it can take as it is stored. */
-static int bring(struct vv_context *ctx, struct vv_device_buffers *dock, struct vv_run_table *t, const struct vv_want *want, size_t n, struct due *due)
+static int read_want(struct vv_context *ctx, struct vv_device_buffers *buffers, struct vv_run_table *t, const struct vv_want *want, size_t n, struct due *due)
 {
 	int device = 0, rc;
 
 	due->space = vv_device_restore_space(want->to, (size_t)want->len, &device);
-	rc = due->space ? due->space->settle(device, NULL) : 0;
-	if (rc == 0 && due->space && places(ctx) && !vv_device_buffers_serves(dock, due->space, device, want->len))
-		begin_dock(ctx, dock, due->space, device, want, n);
-	if (rc == 0 && due->space && places(ctx) && vv_device_buffers_serves(dock, due->space, device, want->len))
-		return ferry(ctx, dock, t, want, &due->left);
+	rc = due->space ? due->space->sync(device, NULL) : 0;
+	if (rc == 0 && due->space && places(ctx) && !vv_device_buffers_fit(buffers, due->space, device, want->len))
+		begin_buffers(ctx, buffers, due->space, device, want, n);
+	if (rc == 0 && due->space && places(ctx) && vv_device_buffers_fit(buffers, due->space, device, want->len))
+		return load_on_device(ctx, buffers, t, want, &due->left);
 	return rc ? rc : vv_payload_extent_add(&due->left, want->at, want->len, 1);
 }
 
@@ -215,18 +215,18 @@ static int read_left(struct vv_context *ctx, const struct vv_want *want, size_t 
 }
 
 /* Devices first: they need no more of the tables than what they are about to get. */
-int vv_device_restore_read(struct vv_context *ctx, struct vv_device_buffers *dock, struct vv_run_table *t, const struct vv_want *want, size_t n)
+int vv_device_restore_read(struct vv_context *ctx, struct vv_device_buffers *buffers, struct vv_run_table *t, const struct vv_want *want, size_t n)
 {
 	struct due *due = vv_mem_new(n, sizeof(*due));
 	int rc = due ? 0 : VV_ENOMEM;
 	bool left = false;
 
 	for (size_t i = 0; rc == 0 && i < n; i++) {
-		rc = bring(ctx, dock, t, want + i, n - i, &due[i]);
+		rc = read_want(ctx, buffers, t, want + i, n - i, &due[i]);
 		left |= !due[i].space || due[i].left.n;
 	}
 	if (rc == 0)
-		rc = left ? vv_run_table_settle(t, ctx->pool) : vv_run_table_finish(t, ctx->pool);
+		rc = left ? vv_run_table_merge(t, ctx->pool) : vv_run_table_load_rest(t, ctx->pool);
 	if (rc == 0 && left)
 		rc = read_left(ctx, want, n, due);
 	for (size_t i = 0; due && i < n; i++)
@@ -253,7 +253,7 @@ int vv_device_restore_begin(struct vv_device_restore *b, struct vv_want *want, s
 		if (!p)
 			return vv_err_set(VV_ENOMEM, "region '%s': no memory for its %" PRIu64 " bytes on their way to the device",
 					  want[i].name, want[i].len);
-		rc = space->settle(device, NULL);
+		rc = space->sync(device, NULL);
 		b->to[i] = want[i].to;
 		want[i].to = p;
 	}

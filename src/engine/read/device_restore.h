@@ -10,10 +10,10 @@
 const struct vv_space *vv_device_restore_space(const void *p, size_t len, int *device);
 
 /* These regions are about to be read: devices prepare for it. */
-void vv_device_restore_expect(struct vv_context *ctx, struct vv_device_buffers *dock, struct vv_region *const *region, size_t n);
+void vv_device_restore_expect(struct vv_context *ctx, struct vv_device_buffers *buffers, struct vv_region *const *region, size_t n);
 /* vv_restore_read, for wants that may be in any memory: whole regions of the table, by name, which need not be settled, and may not be afterwards; but it is finished.
- * The dock starts empty, or expects them; in the end it is the caller's to end. */
-int vv_device_restore_read(struct vv_context *ctx, struct vv_device_buffers *dock, struct vv_run_table *t, const struct vv_want *want, size_t n);
+ * The buffers starts empty, or expects them; in the end it is the caller's to end. */
+int vv_device_restore_read(struct vv_context *ctx, struct vv_device_buffers *buffers, struct vv_run_table *t, const struct vv_want *want, size_t n);
 
 /* Where many ranks read together all is read before any is copied: `host` gets memory of the host's for wants that are not. */
 struct vv_device_restore {

@@ -115,7 +115,7 @@ static int put_region(const struct sink *s, const struct vv_lineage *lin, struct
 			if (rc == 0)
 				rc = put_window(s, at, want.len);
 		}
-		vv_progress_tell(progress, end, len);
+		vv_progress_report(progress, end, len);
 	}
 	return rc;
 }

@@ -42,8 +42,8 @@ static size_t tables_of(const struct vv_run_table *t, const struct vv_want *want
 {
 	const struct vv_run_table_region *r = &t->region[vv_run_table_find(t, want->name)];
 
-	*out = r->strand ? r->strand->runs : &want->runs;
-	return r->strand ? r->strand->n : 1;
+	*out = r->unmerged ? r->unmerged->runs : &want->runs;
+	return r->unmerged ? r->unmerged->n : 1;
 }
 
 /* ---- does it pay? ------------------------------------------------------------------------------------------------------------------ */
@@ -192,7 +192,7 @@ static void fill_one(void *arg, size_t i)
 	if (r->way != BY_PAGE)
 		ok = vv_copy_mapped_replay(&r->warm, s->table, s->n_tables, &s->part, &s->got);
 	else
-		ok = s->part.len % VV_NEWEST_PAGE_PAGE ? fill_rest(r, s) : vv_newest_page_lay(&r->warm, s->table, s->n_tables, &s->part);
+		ok = s->part.len % VV_NEWEST_PAGE_PAGE ? fill_rest(r, s) : vv_newest_page_copy(&r->warm, s->table, s->n_tables, &s->part);
 	if (!ok)
 		atomic_store(&r->failed, true);
 }
@@ -202,7 +202,7 @@ static bool fill(struct layer_by_layer_replay *r, struct vv_pool *pool)
 {
 	uint64_t got = 0;
 
-	vv_open_layers_number(&r->warm);
+	vv_open_layers_build_index(&r->warm);
 	r->warm.all = true;
 	vv_pool_each(pool, r->n, fill_one, r);
 	for (size_t i = 0; i < r->n; i++)
@@ -245,7 +245,7 @@ static int find_named(struct vv_pool *pool, const struct vv_run_table *t, const 
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < n; i++) {
-		const struct vv_run_table_strand *s = t->region[vv_run_table_find(t, want[i].name)].strand;
+		const struct vv_run_table_unmerged *s = t->region[vv_run_table_find(t, want[i].name)].unmerged;
 
 		if (!s)
 			rc = vv_layer_list_find(out, pool, &want[i], 1);

@@ -2,72 +2,72 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/search.h"
-#include "track/fence.h"
+#include "track/write_protect.h"
 
 enum {
 	PAGE = VV_NEWEST_PAGE_PAGE,
 	SOON = 4, /* pages: their digests are fetched */
 };
 
-struct stone { /* what a page is made of */
+struct page_source { /* what a page is made of */
 	const uint8_t *from; /* NULL: not known yet */
 	const struct vv_digest *digest; /* NULL: it is zero */
 };
 
-struct mosaic {
+struct page_map {
 	const struct vv_open_layers *warm;
 	const struct vv_runs *const *table;
 	size_t n_tables;
 	const struct vv_want *part;
-	struct stone *stone;
+	struct page_source *page_source;
 	size_t n, left;
 	bool done;
-	const struct vv_open_layers_lane *lane[VV_OPEN_LAYERS_LAYERS]; /* that were met last */
+	const struct vv_open_layers_extent *lane[VV_OPEN_LAYERS_LAYERS]; /* that were met last */
 };
 
-static const struct vv_open_layers_lane *find_lane(struct mosaic *m, size_t layer, uint64_t pos)
+static const struct vv_open_layers_extent *find_extent(struct page_map *m, size_t layer, uint64_t pos)
 {
-	const struct vv_open_layers_lane *l = m->lane[layer], *v = m->warm->lane[layer];
+	const struct vv_open_layers_extent *l = m->lane[layer], *v = m->warm->extent[layer];
 	size_t i;
 
 	if (l && pos >= l->lo && pos < l->hi)
 		return l;
-	VV_SEARCH(i, 0, m->warm->n_lanes[layer], v[i].hi <= pos);
-	if (i == m->warm->n_lanes[layer] || v[i].lo > pos || !v[i].near || !v[i].digest || v[i].chunk != PAGE)
+	VV_SEARCH(i, 0, m->warm->n_extents[layer], v[i].hi <= pos);
+	if (i == m->warm->n_extents[layer] || v[i].lo > pos || !v[i].may_touch || !v[i].digest || v[i].chunk != PAGE)
 		return NULL;
 	m->lane[layer] = &v[i];
 	return &v[i];
 }
 
 /* The pages from k to end, but for those that newer layers have. */
-static void set(struct mosaic *m, size_t k, size_t end, struct stone first)
+static void set(struct page_map *m, size_t k, size_t end, struct page_source first)
 {
 	for (; k < end; k++, first.from += PAGE, first.digest++)
-		if (!m->stone[k].from) {
-			m->stone[k] = first;
+		if (!m->page_source[k].from) {
+			m->page_source[k] = first;
 			m->left--;
 		}
 }
 
-static void set_zero(struct mosaic *m, size_t k, size_t end)
+static void set_zero(struct page_map *m, size_t k, size_t end)
 {
 	static const uint8_t any;
 
 	for (; k < end; k++)
-		if (!m->stone[k].from) {
-			m->stone[k] = (struct stone){ &any, NULL };
+		if (!m->page_source[k].from) {
+			m->page_source[k] = (struct page_source){ &any, NULL };
 			m->left--;
 		}
 }
 
 /* The pages from at to end of the region, of a run. */
-static bool set_run(struct mosaic *m, const struct vv_run *r, uint64_t at, uint64_t end)
+static bool set_run(struct page_map *m, const struct vv_run *r, uint64_t at, uint64_t end)
 {
 	size_t k = (size_t)((at - m->part->at) / PAGE), layer;
 
 	if ((at - m->part->at) % PAGE || (end - at) % PAGE)
 		return false;
-	if (end - at == PAGE && m->stone[k].from)
+	if (end - at == PAGE && m->page_source[k].from)
 		return true;
 	if (!r->layer) {
 		set_zero(m, k, k + (size_t)((end - at) / PAGE));
@@ -76,22 +76,22 @@ static bool set_run(struct mosaic *m, const struct vv_run *r, uint64_t at, uint6
 	layer = vv_open_layers_find(m->warm, r->layer);
 	for (uint64_t len; at < end; at += len, k += (size_t)(len / PAGE)) {
 		uint64_t pos = r->pos + (at - r->at);
-		const struct vv_open_layers_lane *l = layer < m->warm->n ? find_lane(m, layer, pos) : NULL;
+		const struct vv_open_layers_extent *l = layer < m->warm->n ? find_extent(m, layer, pos) : NULL;
 
 		len = l && (pos - l->first) % PAGE == 0 ? l->hi - pos : 0;
 		len = (len < end - at ? len : end - at) / PAGE * PAGE;
-		if (!len && !m->stone[k].from)
+		if (!len && !m->page_source[k].from)
 			return false;
 		if (!len) { /* gc has taken what only older epochs needed */
 			len = PAGE;
 			continue;
 		}
-		set(m, k, k + (size_t)(len / PAGE), (struct stone){ l->bytes + (pos - l->lo), &l->digest[(pos - l->first) / PAGE] });
+		set(m, k, k + (size_t)(len / PAGE), (struct page_source){ l->bytes + (pos - l->lo), &l->digest[(pos - l->first) / PAGE] });
 	}
 	return true;
 }
 
-static bool set_table(struct mosaic *m, const struct vv_runs *runs)
+static bool set_table(struct page_map *m, const struct vv_runs *runs)
 {
 	uint64_t stop = m->part->at + m->part->len;
 	bool fits = true;
@@ -106,10 +106,10 @@ static bool set_table(struct mosaic *m, const struct vv_runs *runs)
 }
 
 /* Where the next page lies is known: it is fetched while this one is being copied. */
-static bool copy(const struct mosaic *m)
+static bool copy(const struct page_map *m)
 {
 	for (size_t k = 0; k < m->n; k++) {
-		const struct stone *s = &m->stone[k];
+		const struct page_source *s = &m->page_source[k];
 		uint8_t *to = m->part->to + k * PAGE;
 
 		__builtin_prefetch(s[SOON].digest);
@@ -121,9 +121,9 @@ static bool copy(const struct mosaic *m)
 	return true;
 }
 
-static void lay(void *arg)
+static void copy_page(void *arg)
 {
-	struct mosaic *m = arg;
+	struct page_map *m = arg;
 
 	for (size_t i = 0; i < m->n_tables && m->left; i++)
 		if (!set_table(m, m->table[i]))
@@ -132,13 +132,13 @@ static void lay(void *arg)
 }
 
 /* A mapped file that cannot be read any more raises SIGBUS, memory that may not be written SIGSEGV. */
-bool vv_newest_page_lay(const struct vv_open_layers *w, const struct vv_runs *const *table, size_t n, const struct vv_want *part)
+bool vv_newest_page_copy(const struct vv_open_layers *w, const struct vv_runs *const *table, size_t n, const struct vv_want *part)
 {
-	struct mosaic m = { .warm = w, .table = table, .n_tables = n, .part = part, .n = (size_t)(part->len / PAGE), .left = (size_t)(part->len / PAGE) };
+	struct page_map m = { .warm = w, .table = table, .n_tables = n, .part = part, .n = (size_t)(part->len / PAGE), .left = (size_t)(part->len / PAGE) };
 
-	m.stone = part->len % PAGE ? NULL : vv_mem_new(m.n + SOON, sizeof(*m.stone));
-	if (!m.stone || vv_fence_try(lay, &m) < 0)
+	m.page_source = part->len % PAGE ? NULL : vv_mem_new(m.n + SOON, sizeof(*m.page_source));
+	if (!m.page_source || vv_write_protect_try_read(copy_page, &m) < 0)
 		vv_err_clear();
-	vv_mem_free(m.stone);
+	vv_mem_free(m.page_source);
 	return m.done;
 }

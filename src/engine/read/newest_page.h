@@ -9,6 +9,6 @@
 enum { VV_NEWEST_PAGE_PAGE = 4096 }; /* parts begin and end with one, and so must what the layers have of them */
 
 /* n tables, newest first; of the layers that they name all are open that hold what is wanted. false: not all of it was copied, for whatever reason; the part holds anything then. */
-bool vv_newest_page_lay(const struct vv_open_layers *w, const struct vv_runs *const *table, size_t n, const struct vv_want *part);
+bool vv_newest_page_copy(const struct vv_open_layers *w, const struct vv_runs *const *table, size_t n, const struct vv_want *part);
 
 #endif

@@ -2,7 +2,7 @@
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/mem.h"
-#include "track/fence.h"
+#include "track/write_protect.h"
 #include <string.h>
 
 enum {
@@ -28,7 +28,7 @@ size_t vv_open_layers_find(const struct vv_open_layers *w, uint64_t layer)
 	return w->n;
 }
 
-void vv_open_layers_number(struct vv_open_layers *w)
+void vv_open_layers_build_index(struct vv_open_layers *w)
 {
 	memset(w->slot, 0, sizeof(w->slot));
 	for (size_t i = 0; i < w->n; i++) {
@@ -62,10 +62,10 @@ bool vv_open_layers_may_touch(const struct vv_open_layers *w, size_t i, uint64_t
 	return is_cached(w, i, off, len) || w->dense[i];
 }
 
-struct vv_open_layers_lane vv_open_layers_lay(const struct vv_open_layers *w, size_t layer, const struct vv_plain_extent *at)
+struct vv_open_layers_extent vv_open_layers_get_extent(const struct vv_open_layers *w, size_t layer, const struct vv_plain_extent *at)
 {
 	const struct vv_layer_file *f = w->file[layer];
-	struct vv_open_layers_lane l = { .lo = at->lo, .hi = at->hi, .chunk = at->chunk };
+	struct vv_open_layers_extent l = { .lo = at->lo, .hi = at->hi, .chunk = at->chunk };
 
 	if (at->digest) {
 		uint64_t n = (at->lo - at->first) / at->chunk;
@@ -76,10 +76,10 @@ struct vv_open_layers_lane vv_open_layers_lay(const struct vv_open_layers *w, si
 	if (l.digest && w->chunk[layer]) /* digests may have been read since */
 		l.state = w->chunk[layer] + (l.digest - f->digests.v);
 	if (at->off == at->block->off && l.hi - l.lo == at->block->raw_len)
-		l.whole = at->block;
+		l.full_block = at->block;
 	if (at->block->codec == 0 && w->window[layer]) {
 		l.bytes = f->get->map + at->off;
-		l.near = vv_open_layers_may_touch(w, layer, at->off, l.hi - l.lo);
+		l.may_touch = vv_open_layers_may_touch(w, layer, at->off, l.hi - l.lo);
 	}
 	return l;
 }
@@ -108,7 +108,7 @@ static void touch_some(void *arg, size_t i)
 
 	l.at += (uint64_t)i * AT_ONCE * WINDOW;
 	l.end = l.end - l.at < AT_ONCE * WINDOW ? l.end : l.at + AT_ONCE * WINDOW;
-	if (vv_fence_try(touch, &l) < 0)
+	if (vv_write_protect_try_read(touch, &l) < 0)
 		vv_err_clear(); /* whoever needs it will find out */
 }
 
@@ -124,35 +124,35 @@ static void touch_all(const struct vv_open_layers *w, size_t layer, struct vv_po
 }
 
 /* It pays if there are not more lanes than runs. */
-static int list_lanes(struct vv_open_layers *w, size_t i, size_t n_runs)
+static int list_extents(struct vv_open_layers *w, size_t i, size_t n_runs)
 {
 	const struct vv_layer_file *f = w->file[i];
-	struct vv_lanes list = { 0 };
+	struct vv_plain_extents list = { 0 };
 	int rc = 0;
 
 	if (f->blocks.extent.n + f->digests.n_groups > n_runs + SOME)
 		return 0;
 	rc = vv_plain_extent_list(f, &list);
 	if (rc == 0) {
-		w->lane[i] = vv_mem_new(list.n, sizeof(*w->lane[i]));
-		rc = w->lane[i] ? 0 : VV_ENOMEM;
+		w->extent[i] = vv_mem_new(list.n, sizeof(*w->extent[i]));
+		rc = w->extent[i] ? 0 : VV_ENOMEM;
 	}
 	for (size_t k = 0; rc == 0 && k < list.n; k++)
-		w->lane[i][k] = vv_open_layers_lay(w, i, &list.v[k]);
-	w->n_lanes[i] = rc ? 0 : list.n;
+		w->extent[i][k] = vv_open_layers_get_extent(w, i, &list.v[k]);
+	w->n_extents[i] = rc ? 0 : list.n;
 	vv_mem_free(list.v);
 	return rc;
 }
 
-struct loan {
+struct borrowing {
 	struct vv_layer_file *file;
 	const struct vv_section *section;
 	int rc;
 };
 
-static void lend(void *arg)
+static void borrow_digests(void *arg)
 {
-	struct loan *l = arg;
+	struct borrowing *l = arg;
 
 	const uint8_t *p = l->file->get->map + l->section->off;
 
@@ -164,16 +164,16 @@ static void lend(void *arg)
 /* Where they lie in the mapped file, if they are in memory; whoever looks at them there must be ready for a SIGBUS, as with the bytes. */
 static int get_digests(struct vv_open_layers *w, size_t i)
 {
-	struct loan l = { w->file[i], vv_layer_section(&w->file[i]->frame, VV_SECTION_DIGESTS), 0 };
+	struct borrowing l = { w->file[i], vv_layer_section(&w->file[i]->frame, VV_SECTION_DIGESTS), 0 };
 
-	if (!(l.section->flags & VV_SECTION_CODED) && is_cached(w, i, l.section->off, l.section->len) && vv_fence_try(lend, &l) == 0 && l.rc == 0)
+	if (!(l.section->flags & VV_SECTION_CODED) && is_cached(w, i, l.section->off, l.section->len) && vv_write_protect_try_read(borrow_digests, &l) == 0 && l.rc == 0)
 		return 0;
 	vv_err_clear();
 	vv_payload_digests_fini(&l.file->digests);
 	return vv_layer_file_load_digests(l.file);
 }
 
-void vv_open_layers_leave(struct vv_open_layers *w, size_t i)
+void vv_open_layers_stop_mapping(struct vv_open_layers *w, size_t i)
 {
 	if (w->file[i]->digests.lent)
 		vv_payload_digests_fini(&w->file[i]->digests);
@@ -206,7 +206,7 @@ int vv_open_layers_open(struct vv_open_layers *w, size_t i, const struct vv_line
 	}
 	if (rc == 0 && f->digests.n) {
 		w->chunk[i] = vv_mem_new(f->digests.n, sizeof(*w->chunk[i]));
-		rc = w->chunk[i] ? list_lanes(w, i, n_runs) : VV_ENOMEM;
+		rc = w->chunk[i] ? list_extents(w, i, n_runs) : VV_ENOMEM;
 	}
 	return rc;
 }
@@ -226,11 +226,11 @@ void vv_open_layers_close(struct vv_open_layers *w, size_t i)
 	vv_layer_file_close(w->file[i]);
 	vv_mem_free(w->window[i]);
 	vv_mem_free(w->chunk[i]);
-	vv_mem_free(w->lane[i]);
+	vv_mem_free(w->extent[i]);
 	w->file[i] = NULL;
 	w->window[i] = NULL;
 	w->chunk[i] = NULL;
-	w->lane[i] = NULL;
-	w->n_lanes[i] = 0;
+	w->extent[i] = NULL;
+	w->n_extents[i] = 0;
 	w->dense[i] = false;
 }

@@ -5,9 +5,9 @@
 
 enum { DIGIT = 256 };
 
-int vv_pending_add(struct vv_stretches *p, struct vv_pending piece)
+int vv_pending_add(struct vv_pending_list *p, struct vv_pending_piece piece)
 {
-	struct vv_pending *last = p->n ? &p->v[p->n - 1] : NULL;
+	struct vv_pending_piece *last = p->n ? &p->v[p->n - 1] : NULL;
 
 	if (last && last->layer == piece.layer && last->pos + last->len == piece.pos && last->to + last->len == piece.to) {
 		last->len += piece.len;
@@ -20,7 +20,7 @@ int vv_pending_add(struct vv_stretches *p, struct vv_pending piece)
 }
 
 /* One pass of a radix sort by layer, stable: by the eight bits from `shift` on. */
-static void sort_digit(const struct vv_stretches *from, unsigned shift, struct vv_pending *to)
+static void sort_digit(const struct vv_pending_list *from, unsigned shift, struct vv_pending_piece *to)
 {
 	size_t start[DIGIT + 1] = { 0 };
 
@@ -33,7 +33,7 @@ static void sort_digit(const struct vv_stretches *from, unsigned shift, struct v
 }
 
 /* A few dozen layers differ in a few bits, so this is one pass or two. */
-int vv_pending_sort(struct vv_stretches *p)
+int vv_pending_sort(struct vv_pending_list *p)
 {
 	uint64_t differ = 0;
 	bool sorted = true;
@@ -44,7 +44,7 @@ int vv_pending_sort(struct vv_stretches *p)
 	}
 	while (!sorted && differ) {
 		unsigned shift = (unsigned)__builtin_ctzll(differ);
-		struct vv_pending *to = vv_mem_new(p->n, sizeof(*to));
+		struct vv_pending_piece *to = vv_mem_new(p->n, sizeof(*to));
 
 		if (!to)
 			return VV_ENOMEM;

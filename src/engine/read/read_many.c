@@ -117,19 +117,19 @@ static size_t layers_at_once(void)
 
 static bool is_wanted(const struct read_many_group *g, size_t region)
 {
-	return !atomic_load(&g->one[region].lost) && g->to->wants(g->to->arg, region);
+	return !atomic_load(&g->one[region].lost) && g->to->is_wanted(g->to->arg, region);
 }
 
-static void lose(struct read_many_group *g, size_t region, int rc)
+static void fail_region(struct read_many_group *g, size_t region, int rc)
 {
 	if (!atomic_exchange(&g->one[region].lost, true))
-		g->to->lost(g->to->arg, region, rc);
+		g->to->on_error(g->to->arg, region, rc);
 }
 
-static void lose_all(struct read_many_group *g, const struct vv_part *c, size_t n, int rc)
+static void fail_regions(struct read_many_group *g, const struct vv_part *c, size_t n, int rc)
 {
 	for (size_t i = 0; i < n; i++)
-		lose(g, c[i].region, rc);
+		fail_region(g, c[i].region, rc);
 }
 
 /* The list has room for all. */
@@ -142,7 +142,7 @@ static void handed_over(struct read_many_group *g, size_t region, uint64_t n)
 	pthread_mutex_unlock(&g->lock);
 }
 
-static bool tell_one(struct read_many_group *g)
+static bool report_complete(struct read_many_group *g)
 {
 	size_t region = g->n;
 
@@ -151,14 +151,14 @@ static bool tell_one(struct read_many_group *g)
 		region = g->whole[--g->n_whole];
 	pthread_mutex_unlock(&g->lock);
 	if (region < g->n && !atomic_load(&g->one[region].lost))
-		g->to->whole(g->to->arg, region);
+		g->to->on_complete(g->to->arg, region);
 	return region < g->n;
 }
 
-static void tell_whole(void *arg, size_t i)
+static void report_complete_task(void *arg, size_t i)
 {
 	(void)i;
-	tell_one(arg);
+	report_complete(arg);
 }
 
 /* ---- one block ---------------------------------------------------------------------------------------------------- */
@@ -196,7 +196,7 @@ static void hand_over(struct read_many_group *g, struct vv_part *c, size_t n, ui
 			end += c[i + k].len;
 		}
 		if (is_wanted(g, c[i].region))
-			g->to->there(g->to->arg, c[i].region, at, v, (int)k);
+			g->to->on_bytes(g->to->arg, c[i].region, at, v, (int)k);
 		handed_over(g, c[i].region, end - at);
 	}
 }
@@ -235,7 +235,7 @@ static int run_cuts(struct read_many_group *g, const struct read_many_job *j, st
 {
 	const struct vv_block *b = &j->file->blocks.v[j->block];
 	size_t more = b->codec ? b->stored_len : by_parts ? (size_t)count_used(j) : 0;
-	struct vv_room *room = vv_budget_take(&g->rooms, b->raw_len + more, vv_codec_decode_takes(b->codec, b->stored_len, b->raw_len));
+	struct vv_budget_buffer *room = vv_budget_take(&g->rooms, b->raw_len + more, vv_codec_decode_takes(b->codec, b->stored_len, b->raw_len));
 	int rc;
 
 	if (!room)
@@ -268,8 +268,8 @@ static void run_job(void *arg, size_t i)
 	else if (rc == VV_ENOMEM)
 		atomic_store(&g->no_memory, true);
 	else if (rc)
-		lose_all(g, j->part, j->n, rc);
-	tell_one(g);
+		fail_regions(g, j->part, j->n, rc);
+	report_complete(g);
 }
 
 /* A plain block is damaged: who needs other parts of it has them. */
@@ -288,7 +288,7 @@ static void run_again(struct read_many_group *g, struct read_many_job *j)
 		part.n = k;
 		rc = run_cuts(g, &part, part.part, k, count_used(&part) <= j->file->blocks.v[j->block].raw_len);
 		if (rc)
-			lose(g, part.part->region, rc);
+			fail_region(g, part.part->region, rc);
 	}
 }
 
@@ -303,7 +303,7 @@ static int plan(struct read_many_group *g, struct read_many_source *s)
 
 		rc = vv_block_plan_add(&s->plan, p->pos, p->len, (struct vv_part){ .at = p->at, .region = p->region });
 		if (rc && rc != VV_ENOMEM)
-			lose(g, p->region, rc);
+			fail_region(g, p->region, rc);
 	}
 	if (rc != VV_ENOMEM)
 		rc = vv_block_plan_group(&s->plan);
@@ -317,7 +317,7 @@ static void open_one(void *arg, size_t i)
 	int rc = vv_layer_file_open(g->lin, s->piece->layer, VV_LAYER_FILE_BLOCKS, &s->plan.file);
 
 	for (size_t k = 0; rc && rc != VV_ENOMEM && k < s->n_pieces; k++)
-		lose(g, s->piece[k].region, rc);
+		fail_region(g, s->piece[k].region, rc);
 	if (rc == 0)
 		rc = plan(g, s);
 	if (rc == VV_ENOMEM)
@@ -376,7 +376,7 @@ static int run_sources(struct read_many_group *g)
 				run_again(g, &g->job[i]);
 		rc = atomic_load(&g->no_memory) ? VV_ENOMEM : 0;
 	}
-	vv_pool_each(g->pool, g->n_whole, tell_whole, g);
+	vv_pool_each(g->pool, g->n_whole, report_complete_task, g);
 	vv_pool_each(g->pool, g->n_sources, close_one, g);
 	return rc;
 }
@@ -426,7 +426,7 @@ static void fill_zeros(void *arg, size_t i)
 		const struct iovec v = { (void *)(uintptr_t)zeros, (size_t)r->v[k].len };
 
 		if (r->v[k].layer == 0 && r->v[k].len < VV_HOLES_HOLE && is_wanted(g, i))
-			g->to->there(g->to->arg, i, r->v[k].at, &v, 1);
+			g->to->on_bytes(g->to->arg, i, r->v[k].at, &v, 1);
 	}
 	if (atomic_load(&g->one[i].left) == 0)
 		handed_over(g, i, 0);
@@ -442,7 +442,7 @@ static int run(struct read_many_group *g)
 		i = next_sources(g, i);
 		rc = run_sources(g);
 	}
-	vv_pool_each(g->pool, g->n_whole, tell_whole, g);
+	vv_pool_each(g->pool, g->n_whole, report_complete_task, g);
 	return rc == VV_ENOMEM ? vv_err_set(VV_ENOMEM, "no memory to read %zu regions", g->n) : rc;
 }
 

@@ -15,13 +15,13 @@ enum { VV_READ_MANY_PARTS = 64 }; /* handed over at a time */
 struct vv_read_many {
 	void *arg;
 	/* Is anything of region i still wanted? */
-	bool (*wants)(void *arg, size_t i);
+	bool (*is_wanted)(void *arg, size_t i);
 	/* The bytes of region i from `at` on are in v[0..n-1], n <= VV_READ_MANY_PARTS. In any order. Long runs of zeros (holes.h) are left out. */
-	void (*there)(void *arg, size_t i, uint64_t at, const struct iovec *v, int n);
+	void (*on_bytes)(void *arg, size_t i, uint64_t at, const struct iovec *v, int n);
 	/* Region i cannot be read: the thread's message says why. At most once for each, and then it is not whole. */
-	void (*lost)(void *arg, size_t i, int rc);
+	void (*on_error)(void *arg, size_t i, int rc);
 	/* All of region i was handed over. */
-	void (*whole)(void *arg, size_t i);
+	void (*on_complete)(void *arg, size_t i);
 	atomic_uint_least64_t *blocks; /* may be NULL; counts how many are read */
 };
 

@@ -60,7 +60,7 @@ static void run_job(void *arg, size_t i)
 	struct restore_reader *r = arg;
 	struct restore_job *j = &r->now->v[i];
 	const struct vv_block *b = &j->file->blocks.v[j->block];
-	struct vv_room *room;
+	struct vv_budget_buffer *room;
 	int rc;
 
 	if (atomic_load(&r->failed))
@@ -78,7 +78,7 @@ static void run_job(void *arg, size_t i)
 
 /* A layer that bytes come from. */
 struct restore_source {
-	const struct vv_pending *piece;
+	const struct vv_pending_piece *piece;
 	size_t n_pieces;
 	struct vv_block_plan plan;
 	bool scattered; /* what is read of it lies here and there */
@@ -90,7 +90,7 @@ static int plan_source(struct restore_source *s, struct vv_layer_file *f)
 
 	s->plan = (struct vv_block_plan){ .file = f };
 	for (size_t i = 0; rc == 0 && i < s->n_pieces; i++) {
-		const struct vv_pending *p = &s->piece[i];
+		const struct vv_pending_piece *p = &s->piece[i];
 
 		rc = vv_block_plan_add(&s->plan, p->pos, p->len, (struct vv_part){ .to = p->to, .region = VV_PART_MEMORY });
 	}
@@ -131,7 +131,7 @@ static struct usage measure(const struct vv_block_plan *p)
 struct restore_stripe { /* of a want's destination */
 	const struct vv_want *want;
 	uint64_t at, end;
-	struct vv_stretches left;
+	struct vv_pending_list left;
 	uint64_t got;
 };
 
@@ -145,7 +145,7 @@ struct restore_batch { /* layers that are open together */
 	bool zeros;   /* are filled along */
 	struct restore_stripe *stripe;
 	size_t n_stripes;
-	struct vv_reopen latch; /* what the program had shut */
+	struct vv_make_writable writable; /* what the program had shut */
 	struct vv_open_layers warm;
 	struct restore_source source[VV_OPEN_LAYERS_LAYERS];
 };
@@ -166,7 +166,7 @@ static int cut_stripes(const struct vv_want *want, size_t n, uint64_t len, struc
 	return 0;
 }
 
-static void open_one(void *arg, size_t i)
+static void open_layer(void *arg, size_t i)
 {
 	struct restore_batch *b = arg;
 	int rc;
@@ -178,7 +178,7 @@ static void open_one(void *arg, size_t i)
 		fail(b->reader, rc);
 }
 
-static void warm_one(void *arg, size_t i)
+static void copy_stripe(void *arg, size_t i)
 {
 	struct restore_batch *b = arg;
 	struct restore_stripe *s = &b->stripe[i];
@@ -191,7 +191,7 @@ static void warm_one(void *arg, size_t i)
 		fail(b->reader, rc);
 }
 
-static void plan_one(void *arg, size_t i)
+static void plan_layer(void *arg, size_t i)
 {
 	struct restore_batch *b = arg;
 	struct restore_source *s = &b->source[i];
@@ -200,7 +200,7 @@ static void plan_one(void *arg, size_t i)
 
 	if (!s->n_pieces || atomic_load(&b->reader->failed))
 		return;
-	vv_open_layers_leave(&b->warm, i);
+	vv_open_layers_stop_mapping(&b->warm, i);
 	rc = plan_source(s, b->warm.file[i]);
 	if (rc == 0)
 		u = measure(&s->plan);
@@ -264,7 +264,7 @@ static void zero_step(void *arg, size_t i)
 }
 
 /* Zero runs have layer 0 and come first. */
-static size_t fill_zeros(const struct vv_stretches *p, struct vv_pool *pool)
+static size_t fill_zeros(const struct vv_pending_list *p, struct vv_pool *pool)
 {
 	size_t i = 0;
 
@@ -278,7 +278,7 @@ static size_t fill_zeros(const struct vv_stretches *p, struct vv_pool *pool)
 
 /* Of memory that it may not write to the kernel says no more than that a read failed, and a copy ends the program: so one looks
  * before. */
-int vv_restore_open(const struct vv_want *want, size_t n, struct vv_reopen *latch)
+int vv_restore_make_writable(const struct vv_want *want, size_t n, struct vv_make_writable *writable)
 {
 	struct vv_memory_range *r = vv_mem_new(n, sizeof(*r)), bad = { 0 };
 	size_t k = 0;
@@ -289,7 +289,7 @@ int vv_restore_open(const struct vv_want *want, size_t n, struct vv_reopen *latc
 	for (size_t i = 0; i < n; i++)
 		if (want[i].name && want[i].len)
 			r[k++] = (struct vv_memory_range){ (uintptr_t)want[i].to, (uintptr_t)want[i].to + want[i].len, false };
-	rc = vv_reopen_open(latch, r, k, &bad);
+	rc = vv_make_writable_begin(writable, r, k, &bad);
 	for (size_t i = 0; rc == VV_EINVAL && i < n; i++)
 		if (want[i].name && (uintptr_t)want[i].to < bad.hi && (uintptr_t)want[i].to + want[i].len > bad.lo) {
 			vv_err_context(rc, "region '%s', of %" PRIu64 " bytes at %p", want[i].name, want[i].len, (void *)want[i].to);
@@ -300,23 +300,23 @@ int vv_restore_open(const struct vv_want *want, size_t n, struct vv_reopen *latc
 }
 
 /* What the stripes have left, by layer. */
-static int gather(struct restore_batch *b, struct vv_stretches *out)
+static int gather(struct restore_batch *b, struct vv_pending_list *out)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < b->n_stripes; i++) {
-		struct vv_stretches *left = &b->stripe[i].left;
+		struct vv_pending_list *left = &b->stripe[i].left;
 
 		for (size_t k = 0; rc == 0 && k < left->n; k++)
 			rc = vv_pending_add(out, left->v[k]);
 		vv_mem_free(left->v);
-		*left = (struct vv_stretches){ 0 };
+		*left = (struct vv_pending_list){ 0 };
 		b->got += b->stripe[i].got;
 	}
 	return rc ? rc : vv_pending_sort(out);
 }
 
-static int read_pieces(struct restore_batch *b, struct vv_pool *pool, const struct vv_stretches *p)
+static int read_pieces(struct restore_batch *b, struct vv_pool *pool, const struct vv_pending_list *p)
 {
 	struct restore_reader *r = b->reader;
 	int rc = 0;
@@ -329,7 +329,7 @@ static int read_pieces(struct restore_batch *b, struct vv_pool *pool, const stru
 		s->piece = &p->v[first];
 		s->n_pieces = i - first;
 	}
-	vv_store_each(b->lin->store, pool, false, b->warm.n, plan_one, b); /* which may read digests */
+	vv_store_each(b->lin->store, pool, false, b->warm.n, plan_layer, b); /* which may read digests */
 	for (size_t i = 0; rc == 0 && i < b->warm.n && !atomic_load(&r->failed); i++)
 		rc = add_jobs(b, i);
 	if (rc == 0 && !atomic_load(&r->failed)) {
@@ -345,23 +345,23 @@ static int open_batch(struct restore_batch *b, struct vv_pool *pool, const struc
 	b->layer = first;
 	b->warm.n = n < b->most ? n : b->most;
 	b->warm.all = b->zeros && b->warm.n == n;
-	vv_store_each(b->lin->store, pool, false, b->warm.n, open_one, b);
+	vv_store_each(b->lin->store, pool, false, b->warm.n, open_layer, b);
 	if (atomic_load(&b->reader->failed))
 		return vv_err_restore(&b->reader->error);
-	vv_open_layers_number(&b->warm);
+	vv_open_layers_build_index(&b->warm);
 	return 0;
 }
 
 static int read_batch(struct restore_batch *b, struct vv_pool *pool, const struct vv_want *want, size_t n)
 {
 	struct restore_reader *r = b->reader;
-	struct vv_stretches left = { 0 };
+	struct vv_pending_list left = { 0 };
 	int rc = 0;
 
-	vv_pool_each(pool, b->n_stripes, warm_one, b);
+	vv_pool_each(pool, b->n_stripes, copy_stripe, b);
 	rc = gather(b, &left);
 	if (rc == 0 && left.n && !atomic_load(&r->failed))
-		rc = vv_restore_open(want, n, &b->latch);
+		rc = vv_restore_make_writable(want, n, &b->writable);
 	if (rc == 0 && left.n && !atomic_load(&r->failed))
 		rc = read_pieces(b, pool, &left);
 	if (rc == 0 && !atomic_load(&r->failed))
@@ -404,7 +404,7 @@ static int read_windows(const struct vv_layer_list *l, struct restore_batch *b, 
 		uint64_t len = want->len - at < w->len ? want->len - at : w->len;
 		struct vv_want part = { want->runs, want->at + at, len, NULL, NULL };
 
-		rc = w->room(w->arg, &part.to);
+		rc = w->get_buffer(w->arg, &part.to);
 		if (rc == 0 && at_once) {
 			rc = cut_stripes(&part, 1, stripe, b);
 			rc = rc ? rc : read_batch(b, pool, &part, 1);
@@ -413,20 +413,20 @@ static int read_windows(const struct vv_layer_list *l, struct restore_batch *b, 
 			rc = vv_restore_read(b->lin, pool, &part, 1);
 		}
 		if (rc == 0)
-			rc = w->there(w->arg, at, (size_t)len);
+			rc = w->on_filled(w->arg, at, (size_t)len);
 	}
 	if (at_once)
 		vv_unmap_later_close(&b->warm, pool);
 	return rc;
 }
 
-int vv_restore_shut(struct vv_reopen *latch, int rc)
+int vv_restore_protect_again(struct vv_make_writable *writable, int rc)
 {
 	struct vv_err_state error;
 	int late;
 
 	vv_err_save(rc, &error);
-	late = vv_reopen_shut(latch);
+	late = vv_make_writable_end(writable);
 	return rc ? vv_err_restore(&error) : late;
 }
 
@@ -448,7 +448,7 @@ static int restore(const struct vv_lineage *lin, struct vv_pool *pool, const str
 			rc = vv_err_set(VV_EIO, "%" PRIu64 " bytes were to be read, and %" PRIu64 " were: this is a fault of varve, please report it",
 					l.bytes, b->got);
 	}
-	rc = b ? vv_restore_shut(&b->latch, rc) : rc;
+	rc = b ? vv_restore_protect_again(&b->writable, rc) : rc;
 	vv_budget_fini(&r.rooms);
 	vv_mem_free(r.scattered.v);
 	vv_mem_free(r.jobs.v);

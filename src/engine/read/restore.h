@@ -5,7 +5,7 @@
 
 #include "base/pool.h"
 #include "engine/lineage/catalog.h"
-#include "track/reopen.h"
+#include "track/make_writable.h"
 
 struct vv_want { /* bytes at..at+len of a region, to `to` */
 	const struct vv_runs *runs;
@@ -19,15 +19,15 @@ struct vv_want { /* bytes at..at+len of a region, to `to` */
 int vv_restore_read(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_want *want, size_t n);
 
 /* For those who write into wants themselves: opens what is shut of them. An error names the region and the bytes. */
-int vv_restore_open(const struct vv_want *want, size_t n, struct vv_reopen *latch);
+int vv_restore_make_writable(const struct vv_want *want, size_t n, struct vv_make_writable *writable);
 /* Shuts it again; `rc` is what came of it, and what is returned unless this fails, too. */
-int vv_restore_shut(struct vv_reopen *latch, int rc);
+int vv_restore_protect_again(struct vv_make_writable *writable, int rc);
 
 struct vv_windows { /* through which a want is read that is not filled in place */
 	void *arg;
 	size_t len;
-	int (*room)(void *arg, uint8_t **out); /* memory for the next window */
-	int (*there)(void *arg, uint64_t at, size_t len); /* it holds the want's bytes at..at+len */
+	int (*get_buffer)(void *arg, uint8_t **out); /* memory for the next window */
+	int (*on_filled)(void *arg, uint64_t at, size_t len); /* it holds the want's bytes at..at+len */
 };
 
 /* One want, whose `to` is not used. */

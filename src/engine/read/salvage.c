@@ -76,7 +76,7 @@ static int give_up(struct salvage_reader *r, const struct vv_salvage_need *need,
 }
 
 /* The chunk that holds pos, if it is whole in the block; *end is where it ends, or where nothing is known any more. */
-static bool chunk_whole(const struct salvage_reader *r, uint64_t pos, uint64_t *end)
+static bool chunk_is_intact(const struct salvage_reader *r, uint64_t pos, uint64_t *end)
 {
 	const struct vv_digests *d = &r->f->digests;
 	size_t at = vv_payload_digest_group(d, pos);
@@ -107,7 +107,7 @@ static int take_extent(struct salvage_reader *r, const struct vv_salvage_need *n
 		return give_up(r, need, from, to);
 	while (rc == 0 && from < to) {
 		uint64_t end = need->pos + to;
-		bool good = r->whole || chunk_whole(r, need->pos + from, &end);
+		bool good = r->whole || chunk_is_intact(r, need->pos + from, &end);
 		uint64_t stop = end - need->pos < to ? end - need->pos : to;
 
 		if (good)
@@ -149,7 +149,7 @@ bool vv_salvage_is_damage(int rc)
 	return rc == VV_EDAMAGED || rc == VV_EIO || rc == VV_ENOENT;
 }
 
-bool vv_salvage_is_news(struct vv_warned *w, uint64_t layer)
+bool vv_salvage_is_first_warning(struct vv_warned *w, uint64_t layer)
 {
 	for (size_t i = 0; i < w->n; i++)
 		if (w->layer[i] == layer)
@@ -170,7 +170,7 @@ static int take_layer(const struct vv_lineage *lin, const struct vv_salvage_need
 
 	note_outage(warned, rc);
 	if (rc && rc != VV_ENOMEM) {
-		if (vv_salvage_is_news(warned, need->layer))
+		if (vv_salvage_is_first_warning(warned, need->layer))
 			vv_log_warn("%s; looking for other copies", vv_err_last());
 		rc = 0;
 	}
@@ -180,7 +180,7 @@ static int take_layer(const struct vv_lineage *lin, const struct vv_salvage_need
 		r.block = r.f->blocks.n;
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		rc = open ? take_need(&r, &need[i]) : give_up(&r, &need[i], 0, need[i].len);
-	if (open && bad->n > before && vv_salvage_is_news(warned, need->layer))
+	if (open && bad->n > before && vv_salvage_is_first_warning(warned, need->layer))
 		vv_log_warn("layer '%s/%s' is damaged at position %" PRIu64 " of its payload; looking for other copies", lin->store->url,
 			    r.f->object, bad->v[before].pos);
 	vv_err_clear();

@@ -10,7 +10,7 @@ struct vv_salvage_need { /* bytes pos..pos+len of a layer's payload, to `to` */
 	uint64_t layer, pos, len;
 	uint8_t *to;
 	uint64_t home, home_pos; /* where the run table has them: another copy may be asked for now */
-	unsigned tried;          /* other copies */
+	unsigned copies_tried;          /* other copies */
 	uint32_t want;           /* the caller's number, */
 	uint32_t rank;           /* and whom he asks */
 };
@@ -34,7 +34,7 @@ struct vv_salvage_need vv_salvage_part(const struct vv_salvage_need *need, uint6
 /* Is it what another copy may help with? */
 bool vv_salvage_is_damage(int rc);
 /* Is the layer warned of for the first time? */
-bool vv_salvage_is_news(struct vv_warned *w, uint64_t layer);
+bool vv_salvage_is_first_warning(struct vv_warned *w, uint64_t layer);
 /* Reads all that is whole; what is not is added to `bad`, and each layer that has such is warned of once. Sorts the needs. Fails only
  * for want of memory. */
 int vv_salvage_read(const struct vv_lineage *lin, struct vv_salvage_needs *need, struct vv_salvage_needs *bad, struct vv_warned *warned);

@@ -1,4 +1,4 @@
-/* Where there are other ranks: everything is hashed and sifted, they are asked what they hold of the rest, and what they will refer to
+/* Where there are other ranks: everything is hashed and deduped, they are asked what they hold of the rest, and what they will refer to
  * gets its position before anything is placed. */
 #include "engine/session/ask_ranks.h"
 #include "engine/memory/hash_tiles.h"
@@ -13,7 +13,7 @@ static bool is_state(const struct vv_layer_writer *p, uint32_t now, enum vv_clai
 	return vv_rank_dedup_is_claim(p, now) && p->claims->state[vv_rank_dedup_number(p, now)] == state;
 }
 
-static bool has_lent(const struct vv_store_tiles *w, const struct vv_region *r, size_t tile, uint64_t groups)
+static bool has_shared(const struct vv_store_tiles *w, const struct vv_region *r, size_t tile, uint64_t groups)
 {
 	size_t first = vv_tiles_group(w->t, r, tile);
 
@@ -21,14 +21,14 @@ static bool has_lent(const struct vv_store_tiles *w, const struct vv_region *r, 
 		size_t g = first + (size_t)__builtin_ctzll(groups);
 
 		for (size_t i = vv_tiles_chunk(w->t, g); i < vv_tiles_chunk_end(w->t, r, g); i++)
-			if (is_state(w->p, r->now[i], VV_CLAIM_LENT))
+			if (is_state(w->p, r->now[i], VV_CLAIM_SHARED))
 				return true;
 	}
 	return false;
 }
 
 /* The positions that the tile's content gets when it is placed. */
-static void promise_tile(struct vv_store_tiles *w, const struct vv_region *r, size_t tile, uint64_t groups, uint64_t *pos)
+static void assign_tile(struct vv_store_tiles *w, const struct vv_region *r, size_t tile, uint64_t groups, uint64_t *pos)
 {
 	struct vv_claims *c = w->p->claims;
 	size_t first = vv_tiles_group(w->t, r, tile);
@@ -39,7 +39,7 @@ static void promise_tile(struct vv_store_tiles *w, const struct vv_region *r, si
 		for (size_t i = vv_tiles_chunk(w->t, g); i < vv_tiles_chunk_end(w->t, r, g); i++) {
 			size_t k = vv_rank_dedup_number(w->p, r->now[i]);
 
-			if (!vv_rank_dedup_is_claim(w->p, r->now[i]) || c->state[k] == VV_CLAIM_REFERRED || c->pos[k] != UINT64_MAX)
+			if (!vv_rank_dedup_is_claim(w->p, r->now[i]) || c->state[k] == VV_CLAIM_REMOTE || c->pos[k] != UINT64_MAX)
 				continue;
 			c->pos[k] = *pos;
 			*pos += vv_region_chunk_len(r, i);
@@ -47,33 +47,33 @@ static void promise_tile(struct vv_store_tiles *w, const struct vv_region *r, si
 	}
 }
 
-static int promise(struct vv_layer_writer *p)
+static int assign_positions(struct vv_layer_writer *p)
 {
 	struct vv_store_tiles *w = p->storing;
 	struct vv_tiles *t = w->t;
 	uint64_t pos = 0;
 
-	w->lead = vv_mem_new(t->plan.n_queue, sizeof(*w->lead));
-	if (!w->lead)
+	w->shared_tiles = vv_mem_new(t->plan.n_queue, sizeof(*w->shared_tiles));
+	if (!w->shared_tiles)
 		return VV_ENOMEM;
-	vv_new_data_promise(p, &pos);
+	vv_new_data_assign_positions(p, &pos);
 	for (size_t i = 0; i < t->geometry.n_regions; i++) {
 		const struct vv_region *r = t->geometry.region[i];
 
 		for (size_t tile = r->tracked->first_tile; tile < r->tracked->first_tile + r->tracked->n_tiles; tile++) {
 			uint64_t todo = vv_tiles_todo(t, r, tile);
 
-			if (!todo || !has_lent(w, r, tile, todo))
+			if (!todo || !has_shared(w, r, tile, todo))
 				continue;
-			w->lead[w->n_lead++] = (uint32_t)tile;
-			promise_tile(w, r, tile, todo, &pos);
+			w->shared_tiles[w->n_shared_tiles++] = (uint32_t)tile;
+			assign_tile(w, r, tile, todo, &pos);
 		}
 	}
 	return 0;
 }
 
 /* What others store is let go. */
-static void sift_again(struct vv_store_tiles *w, size_t tile)
+static void drop_remote(struct vv_store_tiles *w, size_t tile)
 {
 	struct vv_tiles *t = w->t;
 	struct vv_region *r = vv_tiles_region(t, tile);
@@ -85,7 +85,7 @@ static void sift_again(struct vv_store_tiles *w, size_t tile)
 		bool all = true;
 
 		for (size_t i = vv_tiles_chunk(t, g); i < vv_tiles_chunk_end(t, r, g); i++) {
-			if (is_state(w->p, r->now[i], VV_CLAIM_REFERRED))
+			if (is_state(w->p, r->now[i], VV_CLAIM_REMOTE))
 				w->p->st.bytes_dup_ranks += vv_region_chunk_len(r, i);
 			else
 				all = all && !vv_rank_dedup_is_claim(w->p, r->now[i]);
@@ -98,24 +98,24 @@ static void sift_again(struct vv_store_tiles *w, size_t tile)
 	while (t->geometry.tile[tile].flags & VV_TILE_COPYING)
 		pthread_cond_wait(&t->work_cond, &t->lock);
 	vv_tiles_set_todo(t, r, tile, todo & ~known);
-	vv_tiles_let_go(t, r, tile, known);
+	vv_tiles_free_cells(t, r, tile, known);
 	if (todo == known) {
 		vv_tiles_done(t, tile);
-		vv_hash_tiles_leave(w, tile);
+		vv_hash_tiles_release(w, tile);
 	} else if (t->waiters.waiting) {
 		pthread_cond_broadcast(&t->fault_cond);
 	}
 	pthread_mutex_unlock(&t->lock);
 }
 
-static int sift_all(struct vv_store_tiles *w)
+static int hash_all(struct vv_store_tiles *w)
 {
 	int rc = 0;
 
-	while (rc == 0 && (w->next < w->t->plan.n_queue || w->sifted < w->begun)) {
+	while (rc == 0 && (w->next < w->t->plan.n_queue || w->deduped < w->begun)) {
 		rc = vv_hash_tiles_feed(w);
 		if (rc == 0)
-			rc = vv_hash_tiles_batch(w);
+			rc = vv_hash_tiles_step(w);
 	}
 	return rc ? rc : w->rc;
 }
@@ -139,14 +139,14 @@ int vv_ask_ranks_run(struct vv_layer_writer *p, int rc)
 	if (rc == 0)
 		rc = vv_store_tiles_begin(p, p->claims != NULL);
 	if (rc == 0 && p->claims)
-		rc = vv_new_data_sift(p, vv_tiles_end_number(p->v->tiles));
+		rc = vv_new_data_drop_known(p, vv_tiles_end_number(p->v->tiles));
 	if (rc == 0 && p->claims)
-		rc = sift_all(p->storing);
-	rc = vv_rank_dedup_ask(p, rc, promise);
+		rc = hash_all(p->storing);
+	rc = vv_rank_dedup_exchange(p, rc, assign_positions);
 	if (rc == 0)
-		vv_new_data_heard(p);
+		vv_new_data_after_exchange(p);
 	for (size_t k = 0; rc == 0 && p->claims && k < p->storing->t->plan.n_queue; k++)
-		sift_again(p->storing, p->storing->t->plan.queue[k]);
+		drop_remote(p->storing, p->storing->t->plan.queue[k]);
 	if (rc == 0 && p->v->ctx.group->aggregate != 1)
 		rc = vv_shared_file_begin(p, vv_rank_dedup_comm(p->v));
 	set_talking(p->v->tiles, false);

@@ -9,7 +9,7 @@
 #include "engine/grains/grain_sets.h"
 #include "engine/session/stats_file.h"
 #include "engine/ranks/group.h"
-#include "engine/grains/relearn.h"
+#include "engine/grains/rehash.h"
 #include "engine/session/retention.h"
 #include "engine/memory/tiles.h"
 #include "engine/session/tip.h"
@@ -21,26 +21,26 @@
 
 /* A handler that writes a page the flush needs waits for the flush, and the flush must not wait for the thread that it has interrupted:
  * no handler runs while the lock is held, and who waits for a change does not hold it. */
-static void take(struct vv_background *f, sigset_t *deaf)
+static void take(struct vv_background *f, sigset_t *mask)
 {
-	vv_block_signals_brief(deaf);
+	vv_block_signals_brief(mask);
 	pthread_mutex_lock(&f->lock);
 }
 
-static void give(struct vv_background *f, const sigset_t *deaf)
+static void give(struct vv_background *f, const sigset_t *mask)
 {
 	pthread_mutex_unlock(&f->lock);
-	vv_block_signals_end(deaf);
+	vv_block_signals_end(mask);
 }
 
 /* The lock is held, before and after. */
-static void await_change(struct vv_background *f, sigset_t *deaf)
+static void await_change(struct vv_background *f, sigset_t *mask)
 {
-	uint32_t looked = vv_event_look(&f->change);
+	uint32_t looked = vv_event_count(&f->change);
 
-	give(f, deaf);
-	vv_event_sleep(&f->change, looked);
-	take(f, deaf);
+	give(f, mask);
+	vv_event_wait(&f->change, looked);
+	take(f, mask);
 }
 
 /* ---- one epoch, and its fate ------------------------------------------------------------------------------------------------ */
@@ -56,9 +56,9 @@ static void keep_failure(struct varve *v, uint64_t epoch, int rc)
 static void note_fate(struct varve *v, uint64_t epoch, int rc)
 {
 	struct vv_background *f = v->background;
-	sigset_t deaf;
+	sigset_t mask;
 
-	take(f, &deaf);
+	take(f, &mask);
 	if (!f->first)
 		f->first = epoch;
 	f->last = epoch;
@@ -66,18 +66,18 @@ static void note_fate(struct varve *v, uint64_t epoch, int rc)
 		keep_failure(v, epoch, rc);
 	else
 		v->newest = v->tip.epoch;
-	vv_event_ring(&f->change);
-	give(f, &deaf);
+	vv_event_signal(&f->change);
+	give(f, &mask);
 }
 
 static _Thread_local const struct varve *telling;
 
-bool vv_background_is_telling(const struct varve *v)
+bool vv_background_in_callback(const struct varve *v)
 {
 	return telling == v;
 }
 
-static void tell(struct varve *v, uint64_t epoch, uint64_t time_ns, const struct varve_stats *st, int rc)
+static void report_result(struct varve *v, uint64_t epoch, uint64_t time_ns, const struct varve_stats *st, int rc)
 {
 	const char *path = vv_conf_text(&v->ctx.conf, "stats");
 	struct vv_err_state error;
@@ -96,9 +96,9 @@ static void tell(struct varve *v, uint64_t epoch, uint64_t time_ns, const struct
 	vv_err_restore(&error);
 }
 
-void vv_background_conclude(struct varve *v, uint64_t epoch, uint64_t time_ns, const struct varve_stats *st, int rc)
+void vv_background_finish_epoch(struct varve *v, uint64_t epoch, uint64_t time_ns, const struct varve_stats *st, int rc)
 {
-	tell(v, epoch, time_ns, st, rc);
+	report_result(v, epoch, time_ns, st, rc);
 	note_fate(v, epoch, rc);
 }
 
@@ -133,7 +133,7 @@ static int end_part(struct vv_layer_writer *p, int rc)
 	vv_epoch_free(p);
 	if (!v->ctx.async || v->ctx.group->threaded)
 		vv_commit_ranks_step(v, true);
-	rc = v->ctx.async ? 0 : vv_background_fate(v, epoch, false); /* who is not there to hear it is told by a later call */
+	rc = v->ctx.async ? 0 : vv_background_result(v, epoch, false); /* who is not there to hear it is told by a later call */
 	return rc < 0 ? rc : 0;
 }
 
@@ -149,11 +149,11 @@ int vv_background_run(struct vv_layer_writer *p)
 	vv_err_save(rc, &error);
 	end_pass(p, rc);
 	vv_err_restore(&error);
-	vv_background_conclude(v, p->epoch, p->head.time_ns, &p->st, rc);
+	vv_background_finish_epoch(v, p->epoch, p->head.time_ns, &p->st, rc);
 	bytes = p->st.bytes_layer;
 	vv_epoch_free(p); /* what follows has a use for the memory */
 	if (rc == 0) {
-		vv_index_limit_settle(v);
+		vv_index_limit_enforce(v);
 		vv_retention_run(v, bytes);
 	}
 	return vv_err_restore(&error);
@@ -169,13 +169,13 @@ int vv_background_init(struct vv_background *f)
 
 void vv_background_fini(struct vv_background *f)
 {
-	sigset_t deaf;
+	sigset_t mask;
 
 	if (f->started) {
-		take(f, &deaf);
+		take(f, &mask);
 		f->stop = true;
-		vv_event_ring(&f->change);
-		give(f, &deaf);
+		vv_event_signal(&f->change);
+		give(f, &mask);
 		pthread_join(f->thread, NULL);
 	}
 	vv_mem_free(f->failed);
@@ -185,29 +185,29 @@ void vv_background_fini(struct vv_background *f)
 static void *serve(void *arg)
 {
 	struct vv_background *f = arg;
-	sigset_t deaf;
+	sigset_t mask;
 
 	vv_thread_mark_own();
-	take(f, &deaf);
+	take(f, &mask);
 	while (!f->stop) {
 		struct vv_layer_writer *p = f->epoch;
-		struct varve *v = f->relearning;
+		struct varve *v = f->rehashing;
 
 		if (!p && !v) {
-			await_change(f, &deaf);
+			await_change(f, &mask);
 			continue;
 		}
-		give(f, &deaf);
+		give(f, &mask);
 		if (v)
-			vv_relearn_run(v);
+			vv_rehash_run(v);
 		else
 			vv_background_run(p);
-		take(f, &deaf);
-		f->relearning = NULL;
+		take(f, &mask);
+		f->rehashing = NULL;
 		f->epoch = v ? f->epoch : NULL;
-		vv_event_ring(&f->change);
+		vv_event_signal(&f->change);
 	}
-	give(f, &deaf);
+	give(f, &mask);
 	return NULL;
 }
 
@@ -225,95 +225,95 @@ int vv_background_ready(struct vv_background *f)
 void vv_background_start(struct vv_layer_writer *p)
 {
 	struct vv_background *f = p->v->background;
-	sigset_t deaf;
+	sigset_t mask;
 
-	take(f, &deaf);
+	take(f, &mask);
 	f->epoch = p;
 	p->v->newest = p->epoch;
-	vv_event_ring(&f->change);
-	give(f, &deaf);
+	vv_event_signal(&f->change);
+	give(f, &mask);
 }
 
-void vv_background_recall(struct varve *v)
+void vv_background_start_rehash(struct varve *v)
 {
 	struct vv_background *f = v->background;
-	sigset_t deaf;
+	sigset_t mask;
 
-	take(f, &deaf);
-	f->relearning = v;
-	vv_event_ring(&f->change);
-	give(f, &deaf);
+	take(f, &mask);
+	f->rehashing = v;
+	vv_event_signal(&f->change);
+	give(f, &mask);
 }
 
 void vv_background_wait(struct varve *v)
 {
 	struct vv_background *f = v->background;
-	sigset_t deaf;
+	sigset_t mask;
 
-	take(f, &deaf);
-	while (f->epoch || f->relearning)
-		await_change(f, &deaf);
-	give(f, &deaf);
+	take(f, &mask);
+	while (f->epoch || f->rehashing)
+		await_change(f, &mask);
+	give(f, &mask);
 }
 
 bool vv_background_busy(struct varve *v)
 {
 	struct vv_background *f = v->background;
-	sigset_t deaf;
+	sigset_t mask;
 	bool busy;
 
-	take(f, &deaf);
-	busy = f->epoch || f->relearning;
-	give(f, &deaf);
+	take(f, &mask);
+	busy = f->epoch || f->rehashing;
+	give(f, &mask);
 	return busy;
 }
 
-void vv_background_told(struct varve *v)
+void vv_background_mark_reported(struct varve *v)
 {
 	struct vv_background *f = v->background;
-	sigset_t deaf;
+	sigset_t mask;
 
-	take(f, &deaf);
+	take(f, &mask);
 	for (size_t i = 0; i < f->n_failed; i++)
-		f->failed[i].told = true;
-	give(f, &deaf);
+		f->failed[i].reported = true;
+	give(f, &mask);
 }
 
 int vv_background_report(struct varve *v)
 {
 	struct vv_background *f = v->background;
-	sigset_t deaf;
+	sigset_t mask;
 	int rc = 0;
 
-	take(f, &deaf);
+	take(f, &mask);
 	for (size_t i = 0; rc == 0 && i < f->n_failed; i++)
-		if (!f->failed[i].told) {
-			f->failed[i].told = true;
+		if (!f->failed[i].reported) {
+			f->failed[i].reported = true;
 			rc = vv_err_restore(&f->failed[i].error);
 			v->newest = v->tip.epoch;
 		}
-	give(f, &deaf);
+	give(f, &mask);
 	return rc;
 }
 
-int vv_background_fate(struct varve *v, uint64_t epoch, bool wait)
+int vv_background_result(struct varve *v, uint64_t epoch, bool wait)
 {
 	struct vv_background *f = v->background;
-	sigset_t deaf;
+	sigset_t mask;
 	int rc = VV_BACKGROUND_UNKNOWN;
 
-	take(f, &deaf);
+	take(f, &mask);
 	while (wait && f->epoch && epoch > f->last)
-		await_change(f, &deaf);
+		await_change(f, &mask);
 	if (f->epoch && epoch > f->last)
 		rc = epoch == v->newest ? 0 : VV_BACKGROUND_UNKNOWN;
 	else if (f->first && epoch >= f->first && epoch <= f->last)
 		rc = 1;
 	for (size_t i = 0; i < f->n_failed; i++)
 		if (f->failed[i].epoch == epoch) {
-			f->failed[i].told = true;
+			f->failed[i].reported = true;
 			rc = vv_err_restore(&f->failed[i].error);
 		}
-	give(f, &deaf);
+	give(f, &mask);
 	return rc;
 }

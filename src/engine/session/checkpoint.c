@@ -1,4 +1,4 @@
-/* A checkpoint: what is dirty is copied or fenced; then it is stored, on this thread or behind it. */
+/* A checkpoint: what is dirty is copied or write-protected; then it is stored, on this thread or behind it. */
 #include "engine/session/checkpoint.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -25,7 +25,7 @@ static void note_blocked(struct varve *v, uint64_t start)
 /* Everything that can fail before there is an epoch. */
 static int prepare(struct varve *v)
 {
-	uint64_t wants = v->ctx.group ? vv_retention_wants(v) : 0;
+	uint64_t wants = v->ctx.group ? vv_retention_is_due(v) : 0;
 	int rc = vv_background_reserve(v->background);
 
 	if (rc == 0)
@@ -116,7 +116,7 @@ int vv_checkpoint_run(struct varve *v)
 	if (!v->ctx.async)
 		return vv_background_run(p);
 	vv_background_start(p);
-	vv_capture_settle(v);
+	vv_capture_wait(v);
 	note_blocked(v, start);
 	return 0;
 }

@@ -19,21 +19,21 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { REPORTS = 1, SEALS, RULING };
+enum { REPORTS = 1, SEALS, DECISION };
 
 int vv_commit_ranks_init(struct varve *v)
 {
 	struct vv_commit_ranks *d = v->commit;
 
 	d->all = vv_mem_new(v->ctx.group->size, sizeof(*d->all));
-	d->ruling = vv_mem_new(1, sizeof(*d->ruling));
-	return d->all && d->ruling ? 0 : VV_ENOMEM;
+	d->decision = vv_mem_new(1, sizeof(*d->decision));
+	return d->all && d->decision ? 0 : VV_ENOMEM;
 }
 
 void vv_commit_ranks_fini(struct varve *v)
 {
 	vv_comm_free(v->ctx.group->side, v->commit->all);
-	vv_comm_free(v->ctx.group->side, v->commit->ruling);
+	vv_comm_free(v->ctx.group->side, v->commit->decision);
 }
 
 void vv_commit_ranks_begin(struct vv_layer_writer *p, int rc)
@@ -49,9 +49,9 @@ void vv_commit_ranks_begin(struct vv_layer_writer *p, int rc)
 	d->time_ns = p->head.time_ns;
 	d->st = p->st;
 	d->st.epoch = p->epoch;
-	d->mine = (struct vv_report){ .rc = rc, .parent = v->tip.epoch, .time_ns = p->head.time_ns, .layer = p->record, .lost = v->referenced->lost,
+	d->own = (struct vv_commit_report){ .rc = rc, .parent = v->tip.epoch, .time_ns = p->head.time_ns, .layer = p->record, .lost = v->referenced->lost,
 				      .coded_bytes = v->costs->coded_bytes, .coded_ns = v->costs->coded_ns };
-	vv_store_sunk(v->ctx.store, &d->mine.sunk_bytes, &d->mine.sunk_ns);
+	vv_store_throughput(v->ctx.store, &d->own.written_bytes, &d->own.written_ns);
 }
 
 /* ---- consequences ---------------------------------------------------------------------------------------------------------- */
@@ -67,7 +67,7 @@ static int put_commit(struct varve *v)
 		return VV_ENOMEM;
 	for (uint32_t r = 0; r < v->ctx.ranks; r++) {
 		c.rank[r] = d->all[r].layer;
-		c.rank[r].place = v->ctx.group->split ? (uint64_t)v->ctx.group->place[r] + 1 : 0;
+		c.rank[r].storage_node = v->ctx.group->has_local_stores ? (uint64_t)v->ctx.group->storage_node[r] + 1 : 0;
 		if (d->all[r].parent > c.parent) /* one that could not read its parent has none */
 			c.parent = d->all[r].parent;
 	}
@@ -84,7 +84,7 @@ static uint64_t bytes_here(const struct varve *v)
 	uint64_t sum = 0;
 
 	for (uint32_t r = 0; r < g->size; r++)
-		if (g->place[r] == g->place[g->rank])
+		if (g->storage_node[r] == g->storage_node[g->rank])
 			sum += v->commit->all[r].layer.file_len;
 	return sum;
 }
@@ -92,15 +92,15 @@ static uint64_t bytes_here(const struct varve *v)
 /* One price for all ranks, by the same numbers on each: equal data are coded alike. */
 static void share_price(struct varve *v)
 {
-	double sunk_bytes = 0, sunk_ns = 0, coded_bytes = 0, coded_ns = 0;
+	double written_bytes = 0, written_ns = 0, coded_bytes = 0, coded_ns = 0;
 
 	for (uint32_t r = 0; r < v->ctx.ranks; r++) {
-		sunk_bytes += (double)v->commit->all[r].sunk_bytes;
-		sunk_ns += (double)v->commit->all[r].sunk_ns;
+		written_bytes += (double)v->commit->all[r].written_bytes;
+		written_ns += (double)v->commit->all[r].written_ns;
 		coded_bytes += (double)v->commit->all[r].coded_bytes;
 		coded_ns += (double)v->commit->all[r].coded_ns;
 	}
-	vv_codec_choice_set_price(v->costs, sunk_bytes, sunk_ns, coded_bytes, coded_ns);
+	vv_codec_choice_set_price(v->costs, written_bytes, written_ns, coded_bytes, coded_ns);
 }
 
 /* The epoch counts: every layer of it is durable, and so is the record in rank 0's place. */
@@ -108,16 +108,16 @@ static void accept(struct varve *v)
 {
 	struct vv_commit_ranks *d = v->commit;
 
-	if (v->ctx.rank != 0 && vv_group_leads_place(v->ctx.group) && put_commit(v) < 0)
+	if (v->ctx.rank != 0 && vv_group_leads_storage_node(v->ctx.group) && put_commit(v) < 0)
 		vv_log_warn("epoch %" PRIu64 " counts, but this store has no record of it until the next start: %s", d->epoch,
 			    vv_err_last());
-	if (vv_group_leads_place(v->ctx.group))
-		vv_retention_obey(v, bytes_here(v), d->ruling->cutoff, d->ruling->every);
-	vv_rank_dedup_learn(v);
+	if (vv_group_leads_storage_node(v->ctx.group))
+		vv_retention_apply(v, bytes_here(v), d->decision->cutoff, d->decision->every);
+	vv_rank_dedup_commit(v);
 	share_price(v);
-	if (d->ruling->reclaimed && v->ctx.rank != 0 && vv_retention_prune(v) < 0)
+	if (d->decision->reclaimed && v->ctx.rank != 0 && vv_retention_prune(v) < 0)
 		vv_log_warn("after gc: %s", vv_err_last());
-	vv_index_limit_settle(v);
+	vv_index_limit_enforce(v);
 	d->st.seconds_flush = v->stats.seconds_flush;
 	d->st.bandwidth = v->stats.bandwidth;
 }
@@ -159,7 +159,7 @@ static int conclude(struct varve *v, int rc)
 	else
 		reject(v, !v->ctx.group->side->broken);
 	vv_err_restore(&error);
-	vv_background_conclude(v, d->epoch, d->time_ns, &d->st, rc);
+	vv_background_finish_epoch(v, d->epoch, d->time_ns, &d->st, rc);
 	return 1;
 }
 
@@ -170,7 +170,7 @@ static int begin_reports(struct varve *v)
 	struct vv_commit_ranks *d = v->commit;
 
 	d->phase = REPORTS;
-	return vv_comm_begin_allgather(v->ctx.group->side, &d->mine, d->all, sizeof(d->mine), &d->op);
+	return vv_comm_begin_allgather(v->ctx.group->side, &d->own, d->all, sizeof(d->own), &d->op);
 }
 
 /* The lowest rank that failed, or rank 0. */
@@ -188,11 +188,11 @@ static void rule(struct varve *v)
 	struct vv_commit_ranks *d = v->commit;
 	int rc = put_commit(v);
 
-	if (rc == 0 && v->ctx.group->split)
-		vv_retention_rule(v, bytes_here(v), &d->ruling->cutoff, &d->ruling->every);
+	if (rc == 0 && v->ctx.group->has_local_stores)
+		vv_retention_decide(v, bytes_here(v), &d->decision->cutoff, &d->decision->every);
 	else if (rc == 0)
-		d->ruling->reclaimed = vv_retention_run(v, bytes_here(v));
-	vv_err_save(rc, &d->ruling->error);
+		d->decision->reclaimed = vv_retention_run(v, bytes_here(v));
+	vv_err_save(rc, &d->decision->error);
 }
 
 static int begin_ruling(struct varve *v)
@@ -201,27 +201,27 @@ static int begin_ruling(struct varve *v)
 	uint32_t who = ruler(v);
 
 	vv_test_point("reported");
-	memset(d->ruling, 0, sizeof(*d->ruling));
-	if (who == v->ctx.rank && d->mine.rc)
-		d->ruling->error = d->error;
+	memset(d->decision, 0, sizeof(*d->decision));
+	if (who == v->ctx.rank && d->own.rc)
+		d->decision->error = d->error;
 	else if (who == v->ctx.rank)
 		rule(v);
 	vv_test_point("ruled");
-	d->phase = RULING;
-	return vv_comm_begin_bcast(v->ctx.group->side, d->ruling, sizeof(*d->ruling), who, &d->op);
+	d->phase = DECISION;
+	return vv_comm_begin_bcast(v->ctx.group->side, d->decision, sizeof(*d->decision), who, &d->op);
 }
 
 static int read_ruling(struct varve *v)
 {
 	struct vv_commit_ranks *d = v->commit;
-	struct vv_err_state *e = &d->ruling->error;
+	struct vv_err_state *e = &d->decision->error;
 	uint32_t who = ruler(v);
 
 	if (e->code == 0)
 		return 0;
-	if (d->mine.rc) /* its own failure says more to it */
+	if (d->own.rc) /* its own failure says more to it */
 		return vv_err_restore(&d->error);
-	return who == v->ctx.rank ? vv_err_restore(e) : vv_group_quote(v->ctx.group, who, e);
+	return who == v->ctx.rank ? vv_err_restore(e) : vv_group_adopt_error(v->ctx.group, who, e);
 }
 
 static bool all_well(const struct varve *v)
@@ -239,18 +239,18 @@ static int begin_seals(struct varve *v)
 
 	for (uint32_t r = 0; r < v->ctx.ranks; r++)
 		v->ctx.group->bundle.len[r] = d->all[r].layer.file_len;
-	d->mine.rc = vv_shared_file_seal(&v->ctx);
-	vv_err_save((int)d->mine.rc, &d->error);
+	d->own.rc = vv_shared_file_seal(&v->ctx);
+	vv_err_save((int)d->own.rc, &d->error);
 	vv_test_point("sealed");
 	d->phase = SEALS;
-	return vv_comm_begin_allgather(v->ctx.group->side, &d->mine, d->all, sizeof(d->mine), &d->op);
+	return vv_comm_begin_allgather(v->ctx.group->side, &d->own, d->all, sizeof(d->own), &d->op);
 }
 
 static int next_phase(struct varve *v)
 {
 	if (v->commit->phase == REPORTS && v->ctx.group->aggregate != 1 && all_well(v))
 		return begin_seals(v);
-	return v->commit->phase == RULING ? conclude(v, read_ruling(v)) : begin_ruling(v);
+	return v->commit->phase == DECISION ? conclude(v, read_ruling(v)) : begin_ruling(v);
 }
 
 int vv_commit_ranks_step(struct varve *v, bool wait)

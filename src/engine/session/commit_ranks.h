@@ -12,25 +12,25 @@
 struct varve;
 struct vv_layer_writer;
 
-struct vv_report { /* of one rank, to all */
+struct vv_commit_report { /* of one rank, to all */
 	int64_t rc;
 	uint64_t parent; /* that it continues; 0: none */
 	uint64_t time_ns;
 	struct vv_commit_rank layer;
 	uint64_t lost; /* layers that it refers to are gone */
-	uint64_t sunk_bytes, sunk_ns, coded_bytes, coded_ns; /* what its store and its coder took: engine/write/codec_choice.h */
+	uint64_t written_bytes, written_ns, coded_bytes, coded_ns; /* what its store and its coder took: engine/write/codec_choice.h */
 	uint64_t seal; /* of the comm */
 };
 
-struct vv_decision { /* of one rank, to all: what is decided, or why it failed */
+struct vv_commit_decision { /* of one rank, to all: what is decided, or why it failed */
 	uint64_t reclaimed; /* gc has been at work */
 	uint64_t cutoff, every; /* engine/session/retention.c, where ranks have stores of their own */
 	struct vv_err_state error;
 	uint64_t seal; /* of the comm */
 };
 
-_Static_assert(offsetof(struct vv_report, seal) + VV_COMM_SEAL == sizeof(struct vv_report), "the seal is at the end");
-_Static_assert(offsetof(struct vv_decision, seal) + VV_COMM_SEAL == sizeof(struct vv_decision), "the seal is at the end");
+_Static_assert(offsetof(struct vv_commit_report, seal) + VV_COMM_SEAL == sizeof(struct vv_commit_report), "the seal is at the end");
+_Static_assert(offsetof(struct vv_commit_decision, seal) + VV_COMM_SEAL == sizeof(struct vv_commit_decision), "the seal is at the end");
 
 struct vv_commit_ranks {
 	bool pending;
@@ -40,8 +40,8 @@ struct vv_commit_ranks {
 	struct varve_stats st;
 	struct vv_err_state error; /* of this rank's part */
 	struct vv_comm_op op;
-	struct vv_report mine, *all;
-	struct vv_decision *ruling;
+	struct vv_commit_report own, *all;
+	struct vv_commit_decision *decision;
 };
 
 int vv_commit_ranks_init(struct varve *v);

@@ -14,7 +14,7 @@ int vv_enter(struct varve *v, const char *call)
 	if (v->entry.pid != getpid())
 		return vv_err_set(VV_EINVAL, "%s: the session belongs to process %d; a child of fork opens its own", call,
 				  (int)v->entry.pid);
-	if (vv_background_is_telling(v))
+	if (vv_background_in_callback(v))
 		return vv_err_set(VV_EINVAL, "%s: a callback may not call into its session", call);
 	pthread_mutex_lock(&v->entry.lock);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &v->entry.cancel); /* a thread that ended in a call would keep its locks */
@@ -36,24 +36,24 @@ void vv_enter_block_signals(struct varve *v)
 	v->entry.signals_blocked = true;
 }
 
-int vv_enter_meet(struct varve *v, int call, uint64_t detail)
+int vv_enter_check_call(struct varve *v, int call, uint64_t detail)
 {
 	if (!v->ctx.group)
 		return 0;
 	vv_commit_ranks_step(v, true);
-	return vv_group_meet(v->ctx.group, (enum vv_group_call)call, detail);
+	return vv_group_check_call(v->ctx.group, (enum vv_group_call)call, detail);
 }
 
 int vv_enter_leave(struct varve *v, int rc)
 {
 	int cancel = v->entry.cancel;
-	bool hushed = v->entry.signals_blocked;
-	sigset_t deaf = v->entry.mask_before;
+	bool blocked = v->entry.signals_blocked;
+	sigset_t mask = v->entry.mask_before;
 
 	v->entry.signals_blocked = false;
 	pthread_mutex_unlock(&v->entry.lock);
-	if (hushed)
-		vv_block_signals_end(&deaf);
+	if (blocked)
+		vv_block_signals_end(&mask);
 	pthread_setcancelstate(cancel, NULL);
 	return rc;
 }

@@ -58,7 +58,7 @@ int vv_epoch_new(struct varve *v, struct vv_layer_writer **out)
 	p->head.time_ns = vv_clock_wall_ns();
 	p->epoch = vv_tip_next_number(v);
 	p->layer = vv_run_layer(p->epoch, v->ctx.rank);
-	p->old_entries = v->history->index.n;
+	p->old_entries = v->index_cache->index.n;
 	p->keyframe = vv_tip_wants_keyframe(v);
 	p->source.open = open_layer;
 	*out = p;
@@ -83,7 +83,7 @@ void vv_epoch_free(struct vv_layer_writer *p)
 /* ---- storing --------------------------------------------------------------------------------------------------------- */
 
 /* On the writing thread. A block's cells are all freed at once, so that who opens ahead finds them all. */
-static void stored(void *arg, const struct vv_block_writer_owed *owed, int n)
+static void stored(void *arg, const struct vv_block_writer_tag_count *owed, int n)
 {
 	struct varve *v = arg;
 	struct vv_tiles *t = v->tiles;
@@ -93,7 +93,7 @@ static void stored(void *arg, const struct vv_block_writer_owed *owed, int n)
 		t->waiters.broken = true;
 		pthread_cond_broadcast(&t->work_cond);
 		if (v->grains)
-			vv_new_data_break(&v->grains->new_data);
+			vv_new_data_fail(&v->grains->new_data);
 	}
 	for (int i = 0; i < n; i++) {
 		struct vv_tile *x = owed[i].tag == VV_NEW_DATA_TAG ? NULL : &t->geometry.tile[owed[i].tag];
@@ -114,7 +114,7 @@ static int open_layer(struct vv_layer_writer *p)
 {
 	struct vv_block_writer_options opt = *p->v->coding;
 
-	opt.prompt = p->v->tiles->fences.fencing;
+	opt.low_latency = p->v->tiles->protection.is_protecting;
 	opt.always = p->v->grains && p->v->grains->new_data.asked >= p->paged; /* what is new is little, and small chunks alone are more than coded large ones */
 	opt.costs = p->v->costs;
 	p->v->costs->shared = p->v->ctx.group != NULL;
@@ -146,8 +146,8 @@ static int store_memory(struct vv_layer_writer *p)
 /* What n more entries take, and are coded to, the buffer gives, once everything is stored. */
 static void make_room(struct vv_layer_writer *p, size_t n, size_t entry)
 {
-	p->lent += n * (entry + entry / 2);
-	vv_layout_lend_buffer(p->v, p->lent);
+	p->borrowed += n * (entry + entry / 2);
+	vv_layout_lend_buffer(p->v, p->borrowed);
 }
 
 static int add_run(struct vv_layer_writer *p, struct vv_runs *runs, struct vv_run run)
@@ -178,7 +178,7 @@ static int add_runs(struct vv_layer_writer *p, struct vv_region *r, struct vv_he
 			uint32_t state = looked ? r->now[i] : r->was[i];
 
 			if (all || state != r->was[i])
-				rc = add_run(p, &out->runs, vv_layer_writer_run(&p->v->history->index, r, i, state));
+				rc = add_run(p, &out->runs, vv_layer_writer_run(&p->v->index_cache->index, r, i, state));
 		}
 	}
 	return rc;
@@ -244,7 +244,7 @@ static int finish_layer(struct vv_layer_writer *p, struct vv_digest *head)
 		p->st.seconds_blocked = (double)(vv_clock_ns() - p->start_ns) / 1e9;
 	rc = add_stats(p);
 	if (rc == 0)
-		rc = vv_referenced_layers_learn(p);
+		rc = vv_referenced_layers_read_eras(p);
 	if (rc == 0)
 		rc = vv_provenance_list(&p->v->ctx.lineage, &own, &p->head, &eras);
 	if (rc == 0)
@@ -255,7 +255,7 @@ static int finish_layer(struct vv_layer_writer *p, struct vv_digest *head)
 	iov[1] = (struct iovec){ p->digests.v, gap.n };
 	iov[2] = (struct iovec){ tail.p ? tail.p + gap.at : NULL, tail.n - gap.at };
 	if (rc == 0)
-		rc = vv_index_cache_tie(p->v->history, p->layer, vv_layer_digests_check(&tail));
+		rc = vv_index_cache_set_check(p->v->index_cache, p->layer, vv_layer_digests_check(&tail));
 	if (rc == 0)
 		rc = vv_store_put_write(p->put, iov, 3);
 	vv_buf_fini(&tail);
@@ -352,7 +352,7 @@ void vv_epoch_accept(struct vv_layer_writer *p)
 	v->stats = p->st;
 	if (p->captured) {
 		vv_tiles_end(v, true);
-		vv_layout_judge(v, &p->st);
+		vv_layout_choose_tile_size(v, &p->st);
 	}
 	p->captured = false;
 }
@@ -374,13 +374,13 @@ void vv_epoch_abandon(struct vv_layer_writer *p)
 		p->put = NULL;
 		vv_tip_fail(v, p->epoch);
 	}
-	vv_index_truncate(&v->history->index, p->old_entries);
-	vv_grain_runs_retract(p);
+	vv_index_truncate(&v->index_cache->index, p->old_entries);
+	vv_grain_runs_abandon(p);
 	vv_err_restore(&error);
 }
 
 void vv_epoch_forget_shared(struct varve *v)
 {
-	vv_rank_dedup_forget(v);
+	vv_rank_dedup_discard(v);
 	vv_shared_file_drop(&v->ctx);
 }

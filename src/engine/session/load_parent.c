@@ -39,7 +39,7 @@ static int load_parent(struct varve *v)
 	if (v->tip.written_here || !v->tip.epoch)
 		return 0;
 	if (v->tip.has_table)
-		return vv_run_table_settle(v->tip.table, v->ctx.pool);
+		return vv_run_table_merge(v->tip.table, v->ctx.pool);
 	if (stored_ranks(v, v->tip.epoch) != v->ctx.ranks) {
 		vv_tip_continue_none(v); /* another job's; a new series begins */
 		return 0;
@@ -57,9 +57,9 @@ static int load_parent(struct varve *v)
 
 static int load_index(struct varve *v)
 {
-	int rc = v->has_history ? 0 : vv_index_limit_load(v, v->history);
+	int rc = v->has_index_cache ? 0 : vv_index_limit_load(v, v->index_cache);
 
-	v->has_history = rc == 0;
+	v->has_index_cache = rc == 0;
 	return rc;
 }
 
@@ -68,13 +68,13 @@ static int load_index(struct varve *v)
 /* Whose all is that the index knows, also where a cache has told it. */
 static int list_claims(const struct varve *v, struct vv_era_table *out)
 {
-	const struct vv_index *x = &v->history->index;
+	const struct vv_index *x = &v->index_cache->index;
 
 	for (size_t i = 0; i < x->n_layers; i++)
-		if (vv_run_rank(x->layer[i]) == v->ctx.rank && !vv_provenance_knows(&v->ctx.lineage, vv_run_epoch(x->layer[i])) &&
-		    vv_layer_file_meet(&v->ctx.lineage, x->layer[i]) < 0)
+		if (vv_run_rank(x->layer[i]) == v->ctx.rank && !vv_provenance_is_known(&v->ctx.lineage, vv_run_epoch(x->layer[i])) &&
+		    vv_layer_file_read_eras(&v->ctx.lineage, x->layer[i]) < 0)
 			vv_err_clear(); /* one that cannot be read is not referred to */
-	return vv_provenance_claims(&v->ctx.lineage, out);
+	return vv_provenance_copy_all(&v->ctx.lineage, out);
 }
 
 /* *epoch: one that is not the same for all; 0: there is none. */
@@ -122,15 +122,15 @@ static int compare(struct varve *v, uint64_t *epoch)
 static void forget_claims(struct varve *v)
 {
 	vv_provenance_forget(&v->ctx.lineage);
-	vv_provenance_turn(&v->ctx.lineage);
+	vv_provenance_reset(&v->ctx.lineage);
 	for (size_t i = 0; v->tip.table->layer && i < v->tip.table->layers; i++)
-		if (vv_layer_file_meet(&v->ctx.lineage, v->tip.table->layer[i]) < 0)
+		if (vv_layer_file_read_eras(&v->ctx.lineage, v->tip.table->layer[i]) < 0)
 			vv_err_clear(); /* what it refers to is not known, then */
 }
 
 /* Nothing is known any more but what a restart has just read, if it has: each layer of that was the one that was meant. And the ranks tell each other nothing of what they stored
  * before: whose it is could not be said by who refers to it. */
-static int know_less(struct varve *v, uint64_t epoch)
+static int forget_old_layers(struct varve *v, uint64_t epoch)
 {
 	if (v->ctx.rank == 0)
 		vv_log_warn("epoch %" PRIu64 " of '%s' is not the same in the stores of all ranks: some belong to another copy of the lineage than the others, so that little of what they hold can be referred to, and more is stored anew",
@@ -138,15 +138,15 @@ static int know_less(struct varve *v, uint64_t epoch)
 	vv_tip_is_mixed(v);
 	if (v->tip.written_here || !v->tip.all_read)
 		vv_tip_step_back(v, 0);
-	v->ctx.group->introduced = true;
+	v->ctx.group->owners_loaded = true;
 	forget_claims(v);
 	vv_referenced_layers_fini(v->referenced);
-	vv_index_cache_fini(v->history);
-	v->has_history = false;
+	vv_index_cache_fini(v->index_cache);
+	v->has_index_cache = false;
 	return load_index(v);
 }
 
-static int settle(struct varve *v, int rc)
+static int compare_stores(struct varve *v, int rc)
 {
 	struct vv_group *g = v->ctx.group;
 	uint64_t unsettled = !v->tip.compared, epoch = 0;
@@ -157,7 +157,7 @@ static int settle(struct varve *v, int rc)
 	if (!v->tip.mixed)
 		rc = compare(v, &epoch);
 	if (rc == 0 && epoch)
-		rc = vv_group_agree(g, g->comm, know_less(v, epoch));
+		rc = vv_group_agree(g, g->comm, forget_old_layers(v, epoch));
 	vv_tip_compared(v, rc == 0);
 	return rc;
 }
@@ -169,11 +169,11 @@ int vv_load_parent_run(struct varve *v, int rc)
 		rc = load_parent(v);
 	if (rc == 0)
 		rc = load_index(v);
-	if (v->ctx.group && v->ctx.group->split)
-		rc = settle(v, rc);
+	if (v->ctx.group && v->ctx.group->has_local_stores)
+		rc = compare_stores(v, rc);
 	if (rc == 0 && !v->tip.written_here && v->tip.epoch) {
 		vv_region_adopt_all(v);
-		rc = vv_referenced_layers_found(v);
+		rc = vv_referenced_layers_load(v);
 	}
 	return rc;
 }

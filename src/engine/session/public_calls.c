@@ -53,7 +53,7 @@ static int checkpoint(varve *v, const char *call, void *stream)
 
 	if (rc)
 		return rc;
-	rc = vv_enter_meet(v, VV_GROUP_CHECKPOINT, 0);
+	rc = vv_enter_check_call(v, VV_GROUP_CHECKPOINT, 0);
 	if (rc == 0)
 		rc = vv_background_report(v);
 	if (rc)
@@ -73,7 +73,7 @@ static int checkpoint(varve *v, const char *call, void *stream)
 		if (!v->ctx.async)
 			v->stats.seconds_blocked = v->pacing.last_end - start;
 	} else {
-		vv_background_told(v);
+		vv_background_mark_reported(v);
 	}
 	return vv_enter_leave(v, rc);
 }
@@ -130,7 +130,7 @@ static int fate(struct varve *v, const char *call, uint64_t epoch, bool wait)
 		return vv_enter_leave(v, rc);
 	if (vv_rank_session_progress(v, epoch, wait))
 		return vv_enter_leave(v, 0);
-	rc = vv_background_fate(v, epoch, wait);
+	rc = vv_background_result(v, epoch, wait);
 	if (rc == VV_BACKGROUND_UNKNOWN)
 		rc = look_up(v, epoch);
 	return vv_enter_leave(v, rc);

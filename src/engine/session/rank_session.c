@@ -37,7 +37,7 @@ static int read_options(struct varve *v)
 	const char *how = vv_conf_text(&v->ctx.conf, "collective");
 	struct vv_group *g = v->ctx.group;
 
-	g->how = how[0] == 'e' ? VV_GROUP_EXACT : how[0] == 't' ? VV_GROUP_TOPK : VV_GROUP_NONE;
+	g->dedup = how[0] == 'e' ? VV_GROUP_EXACT : how[0] == 't' ? VV_GROUP_TOPK : VV_GROUP_NONE;
 	g->threshold = (size_t)vv_conf_number(&v->ctx.conf, "threshold");
 	g->copies = (unsigned)vv_conf_number(&v->ctx.conf, "copies");
 	return read_aggregate(v, g);
@@ -71,14 +71,14 @@ int vv_rank_session_join(struct varve *v, const struct varve_comm *plug, int rc)
 	if (rc == 0)
 		rc = vv_commit_ranks_init(v);
 	rc = vv_group_agree(v->ctx.group, v->ctx.group->comm, rc);
-	return rc ? rc : vv_group_meet(v->ctx.group, VV_GROUP_OPEN, options_digest(v));
+	return rc ? rc : vv_group_check_call(v->ctx.group, VV_GROUP_OPEN, options_digest(v));
 }
 
 void vv_rank_session_leave(struct varve *v)
 {
 	if (!v->ctx.group)
 		return;
-	vv_rank_dedup_forget(v);
+	vv_rank_dedup_discard(v);
 	vv_commit_ranks_fini(v);
 	vv_group_close(v->ctx.group);
 	v->ctx.group = NULL;
@@ -136,7 +136,7 @@ static int match_lineage(struct varve *v, const char *lineage, bool has, const s
 	else if (memcmp(v->ctx.lineage.id, f->id, sizeof(f->id)) != 0)
 		rc = vv_err_set(VV_EMISMATCH, "the lineage '%s' in store '%s' and the one in rank %u's store are not of one origin; one of the two "
 				"stores is not this job's", lineage, v->ctx.store->url, who);
-	return rc ? rc : vv_tip_look(v, lineage);
+	return rc ? rc : vv_tip_find_newest(v, lineage);
 }
 
 static int agree_on_epoch(struct varve *v)
@@ -148,7 +148,7 @@ static int agree_on_epoch(struct varve *v)
 	if (rc)
 		return rc;
 	vv_tip_agree(v, newest[0], newest[1]);
-	rc = g->split && v->tip.epoch ? vv_group_spread_commit(&v->ctx, v->tip.epoch) : 0;
+	rc = g->has_local_stores && v->tip.epoch ? vv_group_spread_commit(&v->ctx, v->tip.epoch) : 0;
 	return rc == VV_EDAMAGED ? 0 : rc; /* who restarts will be told */
 }
 
@@ -161,21 +161,21 @@ int vv_rank_session_attach(struct varve *v, const char *lineage, int rc)
 
 	rc = vv_group_agree(g, g->comm, rc);
 	if (rc == 0)
-		rc = vv_group_meet(g, VV_GROUP_OPEN, vv_digest_check(lineage, strlen(lineage)));
+		rc = vv_group_check_call(g, VV_GROUP_OPEN, vv_digest_check(lineage, strlen(lineage)));
 	if (rc == 0)
 		rc = vv_hosts_find(g, v->ctx.store, lineage);
 	if (rc)
 		return rc;
-	rc = vv_group_agree(g, g->comm, vv_group_leads_place(g) ? open_here(v, lineage, &has) : 0);
+	rc = vv_group_agree(g, g->comm, vv_group_leads_storage_node(g) ? open_here(v, lineage, &has) : 0);
 	if (rc == 0)
 		rc = find_lineage(v, lineage, has, &f, &who);
 	if (rc)
 		return rc;
 	vv_tip_set_token(v, f.token);
-	rc = vv_group_agree(g, g->comm, vv_group_leads_place(g) ? match_lineage(v, lineage, has, &f, who) : 0);
+	rc = vv_group_agree(g, g->comm, vv_group_leads_storage_node(g) ? match_lineage(v, lineage, has, &f, who) : 0);
 	if (rc)
 		return rc;
-	if (!vv_group_leads_place(g))
+	if (!vv_group_leads_storage_node(g))
 		rc = vv_catalog_open(v->ctx.store, lineage, false, &v->ctx.lineage);
 	if (rc == 0)
 		rc = vv_shared_file_plan(g, v->ctx.store);
@@ -200,7 +200,7 @@ int vv_rank_session_wait(struct varve *v, uint64_t epoch)
 {
 	vv_background_wait(v);
 	vv_commit_ranks_step(v, true);
-	return v->ctx.group->side->broken ? 0 : vv_group_meet(v->ctx.group, VV_GROUP_WAIT, epoch);
+	return v->ctx.group->side->broken ? 0 : vv_group_check_call(v->ctx.group, VV_GROUP_WAIT, epoch);
 }
 
 int vv_rank_session_due(struct varve *v, bool asked, int due)
@@ -209,7 +209,7 @@ int vv_rank_session_due(struct varve *v, bool asked, int due)
 	int rc;
 
 	vv_rank_session_progress(v, 0, false);
-	rc = vv_group_meet_max(v->ctx.group, VV_GROUP_DUE, &answer);
+	rc = vv_group_check_call_max(v->ctx.group, VV_GROUP_DUE, &answer);
 	return rc ? rc : (int)answer;
 }
 

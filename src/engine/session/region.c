@@ -364,7 +364,7 @@ static const struct vv_run *run_at(const struct vv_runs *runs, uint64_t at, uint
 
 static void adopt(struct varve *v, struct vv_region *r, const struct vv_run_table_region *from)
 {
-	const struct vv_index *x = &v->history->index;
+	const struct vv_index *x = &v->index_cache->index;
 	uint32_t hint = 0;
 	size_t k = 0;
 
@@ -380,11 +380,11 @@ static void adopt(struct varve *v, struct vv_region *r, const struct vv_run_tabl
 		if (run->layer == 0) {
 			r->was[i] = VV_CHUNK_ZERO;
 		} else {
-			uint32_t e = vv_index_near(x, v->ctx.group ? v->history->n_loaded : x->n, run->layer, run->pos + (at - run->at), hint);
+			uint32_t e = vv_index_near(x, v->ctx.group ? v->index_cache->n_loaded : x->n, run->layer, run->pos + (at - run->at), hint);
 
-			if (e != VV_INDEX_NONE && vv_trust_layer(&v->ctx.lineage, v->history, e)) {
+			if (e != VV_INDEX_NONE && vv_trust_check_layer(&v->ctx.lineage, v->index_cache, e)) {
 				if (r->restored)
-					vv_trust_give(v->history, e);
+					vv_trust_mark_good(v->index_cache, e);
 				r->was[i] = e + VV_CHUNK_FIRST;
 				hint = e + 1;
 			}
@@ -425,10 +425,10 @@ static int adopt_foreign(struct varve *v, struct vv_region *r, const struct vv_r
 
 		if (!run || !run->layer || vv_run_rank(run->layer) == v->ctx.rank)
 			continue;
-		e = vv_index_find(&v->history->index, &h.digest[i]);
-		if (e == VV_INDEX_NONE || !vv_trust_known(v->history, e) ||
-		    vv_index_layer(&v->history->index, e) != run->layer)
-			rc = vv_index_supersede(&v->history->index, &h.digest[i], run->layer, run->pos + (at - run->at), &e);
+		e = vv_index_find(&v->index_cache->index, &h.digest[i]);
+		if (e == VV_INDEX_NONE || !vv_trust_is_verified(v->index_cache, e) ||
+		    vv_index_layer(&v->index_cache->index, e) != run->layer)
+			rc = vv_index_supersede(&v->index_cache->index, &h.digest[i], run->layer, run->pos + (at - run->at), &e);
 		if (rc == 0)
 			r->was[i] = e + VV_CHUNK_FIRST;
 	}
@@ -480,7 +480,7 @@ void vv_region_forget(struct varve *v)
 		for (size_t c = 0; c < v->region[i]->n_chunks; c++)
 			v->region[i]->was[c] = VV_CHUNK_UNKNOWN;
 	}
-	vv_index_cache_fini(v->history);
-	v->has_history = false;
+	vv_index_cache_fini(v->index_cache);
+	v->has_index_cache = false;
 	vv_grain_sets_forget(v);
 }

@@ -70,7 +70,7 @@ static int read_arguments(struct vv_buf *out)
 	return fd < 0 || got < 0 ? VV_EIO : vv_buf_check(out);
 }
 
-int vv_rehearse_become(uint64_t n, bool ranks)
+int vv_rehearse_exec(uint64_t n, bool ranks)
 {
 	char number[24], **argv = NULL;
 	struct vv_buf text = { 0 };
@@ -103,7 +103,7 @@ const char *vv_rehearse_store(const char *store)
 	return own && *own ? own : store;
 }
 
-int vv_rehearse_suit(struct vv_conf *c)
+int vv_rehearse_adjust_options(struct vv_conf *c)
 {
 	static const char *const names[] = { "interval", "overhead", "mtbf", "keep", "keep-every" };
 	int rc = 0;
@@ -116,7 +116,7 @@ int vv_rehearse_suit(struct vv_conf *c)
 int vv_rehearse_poison(struct varve *v)
 {
 	struct vv_want *want = vv_mem_new(v->n_regions, sizeof(*want));
-	struct vv_reopen latch = { 0 };
+	struct vv_make_writable writable = { 0 };
 	size_t n = 0;
 	int rc, device;
 
@@ -128,10 +128,10 @@ int vv_rehearse_poison(struct varve *v)
 		if (r->shape.len && !vv_device_restore_space(r->p, (size_t)r->shape.len, &device))
 			want[n++] = (struct vv_want){ NULL, 0, r->shape.len, r->p, r->name };
 	}
-	rc = vv_restore_open(want, n, &latch);
+	rc = vv_restore_make_writable(want, n, &writable);
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		memset(want[i].to, POISON, (size_t)want[i].len);
-	rc = vv_restore_shut(&latch, rc);
+	rc = vv_restore_protect_again(&writable, rc);
 	vv_mem_free(want);
 	return rc;
 }

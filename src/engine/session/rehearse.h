@@ -20,11 +20,11 @@ struct vv_rehearse {
 /* What VV_RUN_PROTOCOL_REHEARSE says. */
 int vv_rehearse_parse(struct vv_rehearse *out);
 /* The option rehearse: this process becomes `varve run --rehearse n` of its own program. Returns only to say why it cannot. */
-int vv_rehearse_become(uint64_t n, bool ranks);
+int vv_rehearse_exec(uint64_t n, bool ranks);
 /* The store to open in place of the one that the program names. */
 const char *vv_rehearse_store(const char *store);
 /* Each call is due, and no epoch is dropped, whatever the program has asked for. */
-int vv_rehearse_suit(struct vv_conf *c);
+int vv_rehearse_adjust_options(struct vv_conf *c);
 /* Before a restart fills them: regions hold a pattern that no program has put there. */
 int vv_rehearse_poison(struct varve *v);
 /* Around a checkpoint, which came to rc; the second does not return after the last. */

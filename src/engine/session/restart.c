@@ -5,7 +5,7 @@
 #include "engine/lineage/provenance.h"
 #include "engine/session/enter.h"
 #include "engine/session/background.h"
-#include "engine/grains/relearn.h"
+#include "engine/grains/rehash.h"
 #include "engine/session/region.h"
 #include "engine/threads.h"
 #include "engine/lost_memory.h"
@@ -22,7 +22,7 @@
 #include "engine/memory/tiles.h"
 #include "engine/session/tip.h"
 #include "engine/write/referenced_layers.h"
-#include "track/fence.h"
+#include "track/write_protect.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -82,13 +82,13 @@ static int agree_on_era(struct varve *v, uint64_t epoch, uint64_t *era)
 
 /* The session goes on from an epoch that is not what it has laid down, or what it knew of: what it refers to from now on it must have met since. One that bears a number of
  * its own era is not of that: another begins. */
-static void turn(struct varve *v, uint64_t epoch, uint64_t token)
+static void forget_replaced(struct varve *v, uint64_t epoch, uint64_t token)
 {
 	if (epoch >= v->tip.era && token && token != v->tip.token)
 		vv_tip_new_era(v);
-	if (!vv_provenance_turned(&v->ctx.lineage))
+	if (!vv_provenance_was_replaced(&v->ctx.lineage))
 		return;
-	vv_provenance_turn(&v->ctx.lineage);
+	vv_provenance_reset(&v->ctx.lineage);
 	vv_referenced_layers_fini(v->referenced);
 	vv_region_forget(v);
 }
@@ -109,13 +109,13 @@ static int go_on(struct varve *v, uint64_t epoch, uint64_t era, struct vv_run_ta
 {
 	int rc = 0;
 
-	turn(v, epoch, era);
+	forget_replaced(v, epoch, era);
 	vv_tip_continue(v, epoch, t);
 	for (size_t i = 0; i < v->n_regions; i++)
 		v->region[i]->restored = !copied[i];
 	if (v->ctx.group)
 		rc = adopt_now(v);
-	return rc ? rc : vv_relearn_begin(v, has_thread(v));
+	return rc ? rc : vv_rehash_begin(v, has_thread(v));
 }
 
 /* Before anything is allocated on a device: it may come to lie where memory of the program lay. */
@@ -140,11 +140,11 @@ static int plan(struct varve *v, const struct vv_run_table *t, struct vv_want *w
 static int read_together(struct varve *v, int rc, uint64_t epoch, struct vv_run_table *t, struct vv_want *want, bool *copied)
 {
 	struct vv_device_restore bounce = { 0 };
-	struct vv_reopen latch = { 0 };
+	struct vv_make_writable writable = { 0 };
 	uint64_t era = 0;
 
 	rc = vv_group_agree(v->ctx.group, v->ctx.group->comm, rc);
-	if (rc == 0 && v->ctx.group->split)
+	if (rc == 0 && v->ctx.group->has_local_stores)
 		rc = vv_group_spread_commit(&v->ctx, epoch);
 	if (rc == 0)
 		rc = vv_remote_table_table(&v->ctx, check_ranks(v, epoch), epoch, t);
@@ -158,42 +158,42 @@ static int read_together(struct varve *v, int rc, uint64_t epoch, struct vv_run_
 	if (rc == 0)
 		rc = vv_device_restore_begin(&bounce, want, v->n_regions);
 	if (rc == 0)
-		rc = vv_restore_open(want, v->n_regions, &latch);
+		rc = vv_restore_make_writable(want, v->n_regions, &writable);
 	rc = vv_device_restore_end(&bounce, vv_remote_read_read(&v->ctx, rc, want, v->n_regions, copied));
 	rc = vv_group_agree(v->ctx.group, v->ctx.group->comm, rc);
 	if (rc)
-		return vv_restore_shut(&latch, rc);
-	return vv_group_agree(v->ctx.group, v->ctx.group->comm, vv_restore_shut(&latch, go_on(v, epoch, era, t, copied)));
+		return vv_restore_protect_again(&writable, rc);
+	return vv_group_agree(v->ctx.group, v->ctx.group->comm, vv_restore_protect_again(&writable, go_on(v, epoch, era, t, copied)));
 }
 
 /* The session's, empty. */
-static int clear_dock(struct varve *v)
+static int clear_buffers(struct varve *v)
 {
 	if (v->device_buffers)
-		vv_device_buffers_end(v->device_buffers);
+		vv_device_buffers_finish_close(v->device_buffers);
 	else
 		v->device_buffers = vv_mem_new(1, sizeof(*v->device_buffers));
 	return v->device_buffers ? 0 : VV_ENOMEM;
 }
 
 /* Layer by layer, where that is quicker; then the table is made when it is needed, mostly behind the return. */
-static int read_wants(struct varve *v, struct vv_device_buffers *dock, struct vv_run_table *t, const struct vv_want *want, size_t n)
+static int read_wants(struct varve *v, struct vv_device_buffers *buffers, struct vv_run_table *t, const struct vv_want *want, size_t n)
 {
 	bool host = true;
 	int rc, device;
 
 	for (size_t i = 0; host && i < n; i++)
 		host = !vv_device_restore_space(want[i].to, (size_t)want[i].len, &device);
-	rc = host ? vv_run_table_finish(t, v->ctx.pool) : 0;
+	rc = host ? vv_run_table_load_rest(t, v->ctx.pool) : 0;
 	if (rc == 0 && host && vv_layer_by_layer_pays(t, want, n) && vv_layer_by_layer_read(&v->ctx.lineage, v->ctx.pool, t, want, n))
 		return 0;
-	return rc ? rc : vv_device_restore_read(&v->ctx, dock, t, want, n);
+	return rc ? rc : vv_device_restore_read(&v->ctx, buffers, t, want, n);
 }
 
 /* What devices need is got while the table is being read, and given back while the program goes on. */
 static int read_alone(struct varve *v, int rc, uint64_t epoch, struct vv_run_table *t, struct vv_want *want, bool *copied)
 {
-	rc = rc ? rc : clear_dock(v);
+	rc = rc ? rc : clear_buffers(v);
 	if (rc == 0)
 		rc = check_there(v);
 	if (rc == 0)
@@ -211,11 +211,11 @@ static int read_alone(struct varve *v, int rc, uint64_t epoch, struct vv_run_tab
 		rc = plan(v, t, want);
 	if (rc == 0)
 		rc = read_wants(v, v->device_buffers, t, want, v->n_regions);
-	if (rc == 0 && v->has_history) /* whether that holds what the table needs is looked at at once */
-		rc = vv_run_table_settle(t, v->ctx.pool);
+	if (rc == 0 && v->has_index_cache) /* whether that holds what the table needs is looked at at once */
+		rc = vv_run_table_merge(t, v->ctx.pool);
 	rc = rc ? rc : go_on(v, epoch, vv_provenance_token(&v->ctx.lineage, epoch), t, copied);
 	if (v->device_buffers)
-		vv_device_buffers_leave(v->device_buffers);
+		vv_device_buffers_begin_close(v->device_buffers);
 	return rc;
 }
 
@@ -273,7 +273,7 @@ static int restart_latest(struct varve *v)
 			vv_err_save(rc, &first);
 		if (v->ctx.rank == 0) /* all ranks know the same */
 			vv_log_warn("epoch %" PRIu64 " of '%s' cannot be restored, trying an older one: %s", epoch, v->ctx.lineage.name, vv_err_last());
-		rc = vv_retention_spare(v, epoch);
+		rc = vv_retention_exempt(v, epoch);
 		if (rc)
 			return rc;
 	}
@@ -285,12 +285,12 @@ int varve_restart(varve *v, uint64_t epoch)
 
 	if (rc)
 		return rc;
-	rc = vv_enter_meet(v, VV_GROUP_RESTART, epoch);
+	rc = vv_enter_check_call(v, VV_GROUP_RESTART, epoch);
 	if (rc)
 		return vv_enter_leave(v, rc);
 	vv_enter_block_signals(v);
-	vv_tiles_expose(v);
-	vv_grain_sets_expose(v);
+	vv_tiles_unprotect_all(v);
+	vv_grain_sets_stop_watching(v);
 	if (epoch == VARVE_LATEST) {
 		rc = restart_latest(v);
 	} else {
@@ -298,9 +298,9 @@ int varve_restart(varve *v, uint64_t epoch)
 		rc = rc ? rc : 1;
 	}
 	if (rc != 1)
-		vv_relearn_drop(v);
-	else if (vv_relearn_is_late(v))
-		vv_background_recall(v);
+		vv_rehash_drop(v);
+	else if (vv_rehash_is_pending(v))
+		vv_background_start_rehash(v);
 	return vv_enter_leave(v, rc);
 }
 
@@ -314,10 +314,10 @@ static int not_here(const struct varve *v, const char *what)
 static int check_here(const struct varve *v, const struct vv_runs *runs)
 {
 	struct vv_listing l = { 0 };
-	int rc = v->ctx.group && v->ctx.group->split ? vv_catalog_list(&v->ctx.lineage, 0, &l) : 0;
+	int rc = v->ctx.group && v->ctx.group->has_local_stores ? vv_catalog_list(&v->ctx.lineage, 0, &l) : 0;
 
-	for (size_t i = 0; rc == 0 && v->ctx.group && v->ctx.group->split && i < runs->n; i++)
-		if (runs->v[i].layer && !vv_catalog_lists(&l, runs->v[i].layer))
+	for (size_t i = 0; rc == 0 && v->ctx.group && v->ctx.group->has_local_stores && i < runs->n; i++)
+		if (runs->v[i].layer && !vv_catalog_has_layer(&l, runs->v[i].layer))
 			rc = not_here(v, "bytes of the region are");
 	vv_catalog_listing_fini(&l);
 	return rc;
@@ -360,7 +360,7 @@ static int view_named(struct varve *v, uint64_t epoch, enum vv_run_table_runs ru
 			return rc;
 		if (!first.code)
 			vv_err_save(rc, &first);
-		rc = v->ctx.group && v->ctx.group->split ? 0 : vv_retention_spare(v, epoch); /* it may be whole in other places */
+		rc = v->ctx.group && v->ctx.group->has_local_stores ? 0 : vv_retention_exempt(v, epoch); /* it may be whole in other places */
 		if (rc)
 			return rc;
 	}
@@ -372,21 +372,21 @@ static int view_table(struct varve *v, uint64_t epoch, const void *to, size_t le
 	enum vv_run_table_runs late = vv_device_restore_space(to, len, &(int){ 0 }) ? VV_RUN_TABLE_BEGUN : VV_RUN_TABLE_LATE;
 	int rc = view_named(v, epoch, v->ctx.group ? VV_RUN_TABLE_WHOLE : late);
 
-	return rc == VV_EDAMAGED && v->ctx.group && v->ctx.group->split ? not_here(v, "the layer is") : rc;
+	return rc == VV_EDAMAGED && v->ctx.group && v->ctx.group->has_local_stores ? not_here(v, "the layer is") : rc;
 }
 
 /* The memory may lie behind a fence, which the kernel does not ask at. */
 static int restart_into(struct varve *v, const struct vv_want *want)
 {
-	struct vv_device_buffers dock = { 0 };
+	struct vv_device_buffers buffers = { 0 };
 	int rc = vv_threads_start(&v->ctx);
 
 	if (rc)
 		return rc;
-	vv_fence_enter(want->to, (size_t)want->len);
-	rc = read_wants(v, &dock, v->view, want, 1);
-	vv_device_buffers_end(&dock);
-	vv_fence_leave();
+	vv_write_protect_begin_syscall(want->to, (size_t)want->len);
+	rc = read_wants(v, &buffers, v->view, want, 1);
+	vv_device_buffers_finish_close(&buffers);
+	vv_write_protect_end_syscall();
 	return rc;
 }
 

@@ -11,7 +11,7 @@
 #include "engine/memory/layout.h"
 #include "engine/upkeep/gc_ranks.h"
 #include "engine/ranks/group.h"
-#include "engine/grains/relearn.h"
+#include "engine/grains/rehash.h"
 #include "engine/session/region.h"
 #include "engine/memory/tiles.h"
 #include "engine/write/index_limit.h"
@@ -26,7 +26,7 @@ int vv_retention_prune(struct varve *v)
 	if (rc)
 		vv_region_forget(v);
 	else
-		vv_relearn_again(v);
+		vv_rehash_after_gc(v);
 	return rc;
 }
 
@@ -50,22 +50,22 @@ static void count_bytes(struct varve *v)
 	}
 }
 
-static bool is_spared(const struct varve *v, uint64_t epoch)
+static bool is_exempt(const struct varve *v, uint64_t epoch)
 {
-	for (size_t i = 0; i < v->retention->spared.n; i++)
-		if (v->retention->spared.epoch[i] == epoch)
+	for (size_t i = 0; i < v->retention->exempt.n; i++)
+		if (v->retention->exempt.epoch[i] == epoch)
 			return true;
 	return false;
 }
 
 /* They are not dropped, nor do they take the place of one that can be restored. */
-static void leave_spared_out(struct varve *v)
+static void skip_exempt(struct varve *v)
 {
 	struct vv_listing *l = &v->retention->live;
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->n_epochs; i++)
-		if (!is_spared(v, l->epoch[i]))
+		if (!is_exempt(v, l->epoch[i]))
 			l->epoch[n++] = l->epoch[i];
 	l->n_epochs = n;
 }
@@ -83,7 +83,7 @@ static int load_live(struct varve *v)
 	while (v->retention->live.n_epochs && v->retention->live.epoch[v->retention->live.n_epochs - 1] > v->tip.epoch) /* no epoch: a stray record */
 		v->retention->live.n_epochs--;
 	count_bytes(v);
-	leave_spared_out(v);
+	skip_exempt(v);
 	return 0;
 }
 
@@ -120,14 +120,14 @@ static uint64_t bytes_here(const struct varve *v, uint64_t epoch)
 
 	if (vv_catalog_commit(&v->ctx.lineage, epoch, &c) == 0)
 		for (uint32_t r = 0; r < c.n_ranks && r < g->size; r++)
-			sum += g->place[r] == g->place[g->rank] ? c.rank[r].file_len : 0;
+			sum += g->storage_node[r] == g->storage_node[g->rank] ? c.rank[r].file_len : 0;
 	vv_commit_fini(&c);
 	return sum;
 }
 
 static int drop(struct varve *v, uint64_t epoch)
 {
-	bool split = v->ctx.group && v->ctx.group->split;
+	bool split = v->ctx.group && v->ctx.group->has_local_stores;
 	uint64_t bytes = 0, here = split ? bytes_here(v, epoch) : 0;
 	int rc = vv_catalog_drop_epoch(&v->ctx.lineage, epoch, &bytes);
 
@@ -173,8 +173,8 @@ static uint64_t newest_spared(const struct varve *v)
 {
 	uint64_t floor = 0;
 
-	for (size_t i = 0; i < v->retention->spared.n; i++)
-		floor = v->retention->spared.epoch[i] > floor ? v->retention->spared.epoch[i] : floor;
+	for (size_t i = 0; i < v->retention->exempt.n; i++)
+		floor = v->retention->exempt.epoch[i] > floor ? v->retention->exempt.epoch[i] : floor;
 	return floor;
 }
 
@@ -193,7 +193,7 @@ static int reclaim(struct varve *v)
 	v->retention->bytes_dropped = 0;
 	if (rc) {
 		vv_err_save(rc, &error);
-		vv_referenced_layers_reclaimed(v);
+		vv_referenced_layers_after_gc(v);
 		vv_region_forget(v);
 		return vv_err_restore(&error);
 	}
@@ -213,29 +213,29 @@ static void forget_live(struct varve *v)
 	v->retention->has_live = false;
 }
 
-int vv_retention_spare(struct varve *v, uint64_t epoch)
+int vv_retention_exempt(struct varve *v, uint64_t epoch)
 {
-	if (is_spared(v, epoch))
+	if (is_exempt(v, epoch))
 		return 0;
-	if (vv_mem_room(&v->retention->spared.epoch, v->retention->spared.n, &v->retention->spared.cap, sizeof(*v->retention->spared.epoch)) < 0)
+	if (vv_mem_room(&v->retention->exempt.epoch, v->retention->exempt.n, &v->retention->exempt.cap, sizeof(*v->retention->exempt.epoch)) < 0)
 		return VV_ENOMEM;
-	v->retention->spared.epoch[v->retention->spared.n++] = epoch;
+	v->retention->exempt.epoch[v->retention->exempt.n++] = epoch;
 	forget_live(v);
 	return 0;
 }
 
-int vv_retention_spare_above(struct varve *v, uint64_t epoch)
+int vv_retention_exempt_above(struct varve *v, uint64_t epoch)
 {
 	struct vv_listing l = { 0 };
 	int rc = vv_catalog_list(&v->ctx.lineage, epoch + 1, &l);
 
 	for (size_t i = 0; rc == 0 && i < l.n_epochs; i++)
-		rc = vv_retention_spare(v, l.epoch[i]);
+		rc = vv_retention_exempt(v, l.epoch[i]);
 	vv_catalog_listing_fini(&l);
 	return rc;
 }
 
-static int know_live(struct varve *v, uint64_t bytes)
+static int update_live(struct varve *v, uint64_t bytes)
 {
 	int rc = load_live(v);
 
@@ -261,7 +261,7 @@ bool vv_retention_run(struct varve *v, uint64_t bytes)
 
 	if (!keep)
 		return false;
-	rc = know_live(v, bytes);
+	rc = update_live(v, bytes);
 	if (rc == 0)
 		rc = drop_below(v, cutoff_of(&v->retention->live, keep), vv_conf_number(&v->ctx.conf, "keep-every"));
 	if (rc == 0 && is_much(v)) {
@@ -275,7 +275,7 @@ bool vv_retention_run(struct varve *v, uint64_t bytes)
 
 /* ---- places ---------------------------------------------------------------------------------------------------------------- */
 
-void vv_retention_rule(struct varve *v, uint64_t bytes, uint64_t *cutoff, uint64_t *every)
+void vv_retention_decide(struct varve *v, uint64_t bytes, uint64_t *cutoff, uint64_t *every)
 {
 	uint64_t keep = vv_conf_number(&v->ctx.conf, "keep");
 
@@ -283,15 +283,15 @@ void vv_retention_rule(struct varve *v, uint64_t bytes, uint64_t *cutoff, uint64
 	*every = vv_conf_number(&v->ctx.conf, "keep-every");
 	if (!keep)
 		return;
-	if (know_live(v, bytes) < 0)
+	if (update_live(v, bytes) < 0)
 		complain(v);
 	else
 		*cutoff = cutoff_of(&v->retention->live, keep);
 }
 
-void vv_retention_obey(struct varve *v, uint64_t bytes, uint64_t cutoff, uint64_t every)
+void vv_retention_apply(struct varve *v, uint64_t bytes, uint64_t cutoff, uint64_t every)
 {
-	int rc = cutoff ? know_live(v, bytes) : 0;
+	int rc = cutoff ? update_live(v, bytes) : 0;
 
 	if (rc == 0 && cutoff)
 		rc = drop_below(v, cutoff, every);
@@ -299,9 +299,9 @@ void vv_retention_obey(struct varve *v, uint64_t bytes, uint64_t cutoff, uint64_
 		complain(v);
 }
 
-bool vv_retention_wants(const struct varve *v)
+bool vv_retention_is_due(const struct varve *v)
 {
-	return v->ctx.group->split && vv_group_leads_place(v->ctx.group) && v->retention->has_live && is_much(v);
+	return v->ctx.group->has_local_stores && vv_group_leads_storage_node(v->ctx.group) && v->retention->has_live && is_much(v);
 }
 
 int vv_retention_reclaim(struct varve *v)
@@ -315,12 +315,12 @@ int vv_retention_reclaim(struct varve *v)
 	if (rc) { /* it may have removed something here, or elsewhere */
 		vv_log_warn("retention: gc: %s", vv_err_last());
 		forget_live(v);
-		vv_referenced_layers_reclaimed(v);
+		vv_referenced_layers_after_gc(v);
 		vv_region_forget(v);
 		return 0;
 	}
 	v->retention->bytes_total = report.bytes_after;
-	if (vv_group_leads_place(v->ctx.group))
+	if (vv_group_leads_storage_node(v->ctx.group))
 		vv_log_info("gc: %" PRIu64 " bytes freed, %" PRIu64 " left", report.bytes_before - report.bytes_after,
 			    report.bytes_after);
 	rc = vv_retention_prune(v);

@@ -16,14 +16,14 @@
 #include "engine/options.h"
 #include "engine/session/rank_session.h"
 #include "engine/ranks/group.h"
-#include "engine/grains/relearn.h"
+#include "engine/grains/rehash.h"
 #include "engine/session/region.h"
 #include "engine/session/rehearse.h"
 #include "engine/session/signal_request.h"
 #include "engine/memory/tiles.h"
 #include "engine/session/tip.h"
 #include "engine/write/referenced_layers.h"
-#include "track/fence.h"
+#include "track/write_protect.h"
 #include "track/scan.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static int configure(struct varve *v, const char *options)
 	if (rc == 0)
 		rc = vv_rehearse_parse(v->rehearse);
 	if (rc == 0 && v->rehearse->last)
-		rc = vv_rehearse_suit(&v->ctx.conf);
+		rc = vv_rehearse_adjust_options(&v->ctx.conf);
 	if (rc == 0)
 		rc = place_stats(&v->ctx.conf);
 	if (rc)
@@ -74,7 +74,7 @@ static int configure(struct varve *v, const char *options)
 	v->ctx.dedup = vv_conf_bool(&v->ctx.conf, "dedup");
 	v->tracking.audit = (unsigned)vv_conf_number(&v->ctx.conf, "audit");
 	v->pacing.signal = vv_signal_request_signal(vv_conf_text(&v->ctx.conf, "signal"));
-	v->tiles->waiters.rescue = vv_conf_bool(&v->ctx.conf, "eager");
+	v->tiles->waiters.copy_when_freed = vv_conf_bool(&v->ctx.conf, "eager");
 	v->tiles->stale = v->tiles->fine = true;
 	v->pacing.interval = (struct vv_interval){ vv_conf_real(&v->ctx.conf, "interval"), vv_conf_real(&v->ctx.conf, "overhead"),
 				  vv_conf_real(&v->ctx.conf, "mtbf") };
@@ -93,10 +93,10 @@ static int choose_tracker(struct varve *v)
 	v->tracking.tracker = VV_BY_DIGEST;
 	v->tracking.automatic = strcmp(name, "auto") == 0;
 	if (strcmp(name, "mprotect") == 0 || strcmp(name, "sigbus") == 0)
-		v->tracking.tracker = VV_BY_FENCE;
+		v->tracking.tracker = VV_BY_WRITE_PROTECT;
 	if (v->tracking.automatic || strcmp(name, "wpasync") == 0)
 		rc = vv_scan_open(&v->tracking.scan);
-	v->tiles->fences.scan = v->tracking.scan;
+	v->tiles->protection.scan = v->tracking.scan;
 	if (v->tracking.scan)
 		v->tracking.tracker = VV_BY_SCAN;
 	if (rc && v->tracking.automatic) {
@@ -117,7 +117,7 @@ static int open_lineage(struct varve *v, const char *lineage)
 	rc = vv_store_lock(v->ctx.store, object, &v->ctx.writer);
 	if (rc == 0)
 		rc = vv_catalog_open(v->ctx.store, lineage, true, &v->ctx.lineage);
-	return rc ? rc : vv_tip_look(v, lineage);
+	return rc ? rc : vv_tip_find_newest(v, lineage);
 }
 
 static int attach(struct varve *v, const char *url, const char *lineage)
@@ -147,7 +147,7 @@ static void end_threads(struct varve *v)
 	vv_background_fini(v->background);
 	vv_layout_fini(v);
 	if (v->device_buffers)
-		vv_device_buffers_end(v->device_buffers);
+		vv_device_buffers_finish_close(v->device_buffers);
 	vv_pool_free(v->ctx.pool);
 	if (v->pacing.signal)
 		vv_signal_request_unlisten(v->pacing.signal);
@@ -171,10 +171,10 @@ static void free_session(struct varve *v)
 	vv_map_fini(&v->by_name);
 	vv_run_table_fini(v->tip.table);
 	vv_run_table_fini(v->view);
-	vv_index_cache_fini(v->history);
+	vv_index_cache_fini(v->index_cache);
 	vv_referenced_layers_fini(v->referenced);
 	vv_catalog_listing_fini(&v->retention->live);
-	vv_mem_free(v->retention->spared.epoch);
+	vv_mem_free(v->retention->exempt.epoch);
 	vv_store_close(v->ctx.store);
 	vv_conf_fini(&v->ctx.conf);
 	if (v->entry.pid == getpid()) { /* in a child threads of the parent may seem to wait for them */
@@ -189,11 +189,11 @@ static int drain(struct varve *v)
 {
 	int rc, met = 0;
 
-	vv_relearn_give_up(v);
+	vv_rehash_cancel(v);
 	vv_background_wait(v);
 	if (v->ctx.group) {
 		vv_commit_ranks_step(v, true);
-		met = vv_group_meet(v->ctx.group, VV_GROUP_CLOSE, 0);
+		met = vv_group_check_call(v->ctx.group, VV_GROUP_CLOSE, 0);
 	}
 	rc = vv_background_report(v);
 	return rc ? rc : met;
@@ -202,19 +202,19 @@ static int drain(struct varve *v)
 int varve_close(varve *v)
 {
 	struct vv_err_state error = { 0 };
-	sigset_t deaf;
+	sigset_t mask;
 	int cancel;
 
 	if (!v)
 		return 0;
-	if (vv_background_is_telling(v))
+	if (vv_background_in_callback(v))
 		return vv_err_set(VV_EINVAL, "varve_close: a callback may not close its session");
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (v->entry.pid == getpid())
 		vv_err_save(drain(v), &error);
-	vv_block_signals_begin(&deaf);
+	vv_block_signals_begin(&mask);
 	free_session(v);
-	vv_block_signals_end(&deaf);
+	vv_block_signals_end(&mask);
 	pthread_setcancelstate(cancel, NULL);
 	return error.code ? vv_err_restore(&error) : 0;
 }
@@ -227,7 +227,7 @@ static int start(struct varve *v, const struct varve_comm *comm, const char *sto
 	if (rc == 0)
 		rc = configure(v, options);
 	if (rc == 0 && !v->rehearse->last && vv_conf_number(&v->ctx.conf, "rehearse"))
-		rc = vv_rehearse_become(vv_conf_number(&v->ctx.conf, "rehearse"), comm != NULL);
+		rc = vv_rehearse_exec(vv_conf_number(&v->ctx.conf, "rehearse"), comm != NULL);
 	if (rc == 0 && !comm)
 		rc = choose_tracker(v);
 	if (comm)
@@ -270,7 +270,7 @@ static struct varve *new_session(void)
 	v->tiles = &w->tiles;
 	v->tip.table = &w->table;
 	v->view = &w->view;
-	v->history = &w->history;
+	v->index_cache = &w->history;
 	v->referenced = &w->referenced;
 	v->coding = &w->coding;
 	v->costs = &w->costs;

@@ -27,7 +27,7 @@ static int sweep_folder_of(const struct varve *v, const char *lineage, uint64_t 
 }
 
 /* Temporary files of a dead writer lie in the folder of the newest epoch, or of the one after it, which never came to be. */
-int vv_tip_look(struct varve *v, const char *lineage)
+int vv_tip_find_newest(struct varve *v, const char *lineage)
 {
 	int rc = vv_catalog_newest(&v->ctx.lineage, UINT64_MAX, &v->tip.epoch);
 
@@ -54,9 +54,9 @@ void vv_tip_continue(struct varve *v, uint64_t epoch, struct vv_run_table *table
 	for (size_t i = 0; i < v->n_regions; i++)
 		v->region[i]->adopted = v->region[i]->restored = false;
 	/* What is known of other ranks' layers is not in an order in which it could be found. */
-	if (v->has_history && (v->ctx.group || !vv_index_limit_holds(v))) {
-		vv_index_cache_fini(v->history);
-		v->has_history = false;
+	if (v->has_index_cache && (v->ctx.group || !vv_index_limit_is_complete(v))) {
+		vv_index_cache_fini(v->index_cache);
+		v->has_index_cache = false;
 	}
 }
 
@@ -77,7 +77,7 @@ void vv_tip_begin_anew(struct varve *v)
 
 	vv_referenced_layers_fini(v->referenced);
 	vv_provenance_forget(&v->ctx.lineage);
-	vv_provenance_turn(&v->ctx.lineage);
+	vv_provenance_reset(&v->ctx.lineage);
 	vv_tip_new_era(v);
 	vv_tip_step_back(v, 0);
 	v->tip.first_failed = failed;
@@ -111,7 +111,7 @@ static bool count_runs(const struct varve *v, uint64_t *n)
 		if (r->fine)
 			return false;
 		for (size_t i = 0; i < r->n_chunks; i++) {
-			struct vv_run run = vv_layer_writer_run(&v->history->index, r, i, r->was[i]);
+			struct vv_run run = vv_layer_writer_run(&v->index_cache->index, r, i, r->was[i]);
 
 			*n += i == 0 || run.layer != last.layer || (run.layer && run.pos != last.pos + last.len);
 			last = run;
@@ -121,7 +121,7 @@ static bool count_runs(const struct varve *v, uint64_t *n)
 }
 
 /* Of a run at most three become of an old one and a new one. How many there are in the end is counted when the chain has become twice as long as when they were last. */
-static void weigh_chain(const struct vv_layer_writer *p, uint64_t runs)
+static void update_chain_cost(const struct vv_layer_writer *p, uint64_t runs)
 {
 	struct varve *v = p->v;
 	uint64_t n;
@@ -159,7 +159,7 @@ void vv_tip_accept(const struct vv_layer_writer *p)
 
 	for (size_t i = 0; i < p->n_regions; i++)
 		runs += p->head.region[i].runs.n;
-	weigh_chain(p, runs);
+	update_chain_cost(p, runs);
 	v->tip.depth = p->head.depth;
 	v->tip.epoch = p->epoch;
 	v->tip.first_failed = 0; /* remains that could not be removed by now stay: intact, and older than this epoch */

@@ -5,7 +5,7 @@
 #include "engine/write/layer_writer.h"
 
 /* At the opening: finds the newest epoch of the lineage, and removes temporary files of dead writers. */
-int vv_tip_look(struct varve *v, const char *lineage);
+int vv_tip_find_newest(struct varve *v, const char *lineage);
 /* The next checkpoint continues `epoch`. Takes the table over. */
 void vv_tip_continue(struct varve *v, uint64_t epoch, struct vv_run_table *table);
 /* The epoch just accepted is not committed after all: the next one continues `epoch`, as the store has it. */

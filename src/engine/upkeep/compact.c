@@ -206,7 +206,7 @@ static int keep_copies(struct writer *w)
 									  .at = all.v[i].at + (from - all.v[i].pos) });
 		}
 	}
-	vv_copies_section_settle(&w->copies);
+	vv_copies_section_sort(&w->copies);
 	vv_copies_section_fini(&all);
 	return rc;
 }

@@ -169,7 +169,7 @@ static int compare_region(struct differ *d, const struct vv_runs *a, const struc
 			}
 		}
 		d->done += n;
-		vv_progress_tell(d->progress, d->done, d->total);
+		vv_progress_report(d->progress, d->done, d->total);
 	}
 	return rc;
 }
@@ -191,7 +191,7 @@ static int diff_one(struct differ *d, const struct vv_run_table_region *a, const
 	return rc;
 }
 
-static int diff_all(struct differ *d, vv_diff_tell tell, void *arg, bool *differ)
+static int diff_all(struct differ *d, vv_diff_report_fn tell, void *arg, bool *differ)
 {
 	const struct vv_run_table *a = d->a->table, *b = d->b->table;
 	int rc = 0;
@@ -215,7 +215,7 @@ static int diff_all(struct differ *d, vv_diff_tell tell, void *arg, bool *differ
 	return rc;
 }
 
-int vv_diff_run(const struct vv_diff_side *a, const struct vv_diff_side *b, struct vv_pool *pool, vv_diff_tell tell,
+int vv_diff_run(const struct vv_diff_side *a, const struct vv_diff_side *b, struct vv_pool *pool, vv_diff_report_fn tell,
 		void *arg, const struct vv_progress *progress, bool *differ)
 {
 	struct differ d = { .a = a, .b = b, .pool = pool, .progress = progress };

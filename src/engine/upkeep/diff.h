@@ -25,10 +25,10 @@ struct vv_diff_side {
 	const struct vv_run_table *table;
 };
 
-typedef void (*vv_diff_tell)(void *arg, const struct vv_diff_region *r);
+typedef void (*vv_diff_report_fn)(void *arg, const struct vv_diff_region *r);
 
 /* All regions of both, those of a first. *differ: did anything (content, presence, size, type or shape)? */
-int vv_diff_run(const struct vv_diff_side *a, const struct vv_diff_side *b, struct vv_pool *pool, vv_diff_tell tell,
+int vv_diff_run(const struct vv_diff_side *a, const struct vv_diff_side *b, struct vv_pool *pool, vv_diff_report_fn tell,
 		void *arg, const struct vv_progress *progress, bool *differ);
 
 #endif

@@ -37,14 +37,14 @@ static int mark(struct vv_reachable *r, const struct vv_listing *l)
 				       l->epoch[i]);
 	}
 	if (rc == 0)
-		rc = vv_reachable_settle(r);
+		rc = vv_reachable_sort(r);
 	if (rc == 0)
 		rc = vv_reachable_add_copies(r, false);
-	return rc ? rc : vv_reachable_settle(r);
+	return rc ? rc : vv_reachable_sort(r);
 }
 
 /* Where ranks have stores of their own, what others need of these layers cannot be seen from here. */
-static int check_whole(const struct vv_lineage *lin, const struct vv_listing *l)
+static int check_no_other_stores(const struct vv_lineage *lin, const struct vv_listing *l)
 {
 	char ranks[VV_CATALOG_RANKS];
 	uint8_t *where = NULL;
@@ -55,7 +55,7 @@ static int check_whole(const struct vv_lineage *lin, const struct vv_listing *l)
 
 		rc = vv_catalog_commit(lin, l->epoch[i], &c);
 		if (rc == 0)
-			rc = vv_catalog_whereabouts(l, &c, &where);
+			rc = vv_catalog_locate_layers(l, &c, &where);
 		if (rc == 0 && vv_catalog_name_ranks(where, c.n_ranks, VV_CATALOG_ELSEWHERE, ranks))
 			rc = vv_err_set(VV_EINVAL, "gc: this is one of several stores: of the %u ranks of epoch %" PRIu64 " it does not hold "
 					"rank(s) %s, and what those need of it cannot be seen from here; a job that runs with the "
@@ -175,10 +175,10 @@ static int look(const struct vv_lineage *lin, uint64_t from, struct vv_gc_unfini
 {
 	struct vv_names names = { 0 };
 	char dir[VV_NAME_MAX];
-	int rc = lin->store->far ? 0 : vv_store_list(lin->store, lin->name, &names);
+	int rc = lin->store->is_remote ? 0 : vv_store_list(lin->store, lin->name, &names);
 
 	*out = (struct vv_gc_unfinished){ 0 };
-	if (rc == 0 && !lin->store->far)
+	if (rc == 0 && !lin->store->is_remote)
 		rc = count_unfinished(lin, lin->name, out);
 	for (size_t i = 0; rc == 0 && i < names.n; i++) {
 		int64_t folder = names.v[i].is_dir ? vv_name_parse_folder(names.v[i].name) : -1;
@@ -192,7 +192,7 @@ static int look(const struct vv_lineage *lin, uint64_t from, struct vv_gc_unfini
 	return rc;
 }
 
-int vv_gc_look(const struct vv_lineage *lin, uint64_t from, struct vv_gc_unfinished *out)
+int vv_gc_find_unfinished(const struct vv_lineage *lin, uint64_t from, struct vv_gc_unfinished *out)
 {
 	struct vv_lock_holder holder;
 	char object[VV_NAME_MAX];
@@ -206,7 +206,7 @@ int vv_gc_look(const struct vv_lineage *lin, uint64_t from, struct vv_gc_unfinis
 
 /* Leftovers of dead writers go. This comes first, since it also makes durable what those removed: a commit record must
  * not come back when its layers are gone. */
-static int settle(const struct vv_lineage *lin)
+static int sweep_leftovers(const struct vv_lineage *lin)
 {
 	int rc = vv_store_sweep(lin->store, lin->name);
 
@@ -223,7 +223,7 @@ int vv_gc_sweep(const struct vv_lineage *lin, const struct vv_listing *l, const 
 		struct vv_gc_report *out)
 {
 	uint64_t newest = vv_gc_newest(l, r);
-	int rc = dry_run ? 0 : settle(lin);
+	int rc = dry_run ? 0 : sweep_leftovers(lin);
 
 	if (rc == 0 && !dry_run)
 		rc = forget_caches(lin);
@@ -247,7 +247,7 @@ int vv_gc_above(const struct vv_lineage *lin, uint64_t floor, bool dry_run, stru
 	int rc = vv_catalog_list(lin, 0, &l);
 
 	if (rc == 0)
-		rc = check_whole(lin, &l);
+		rc = check_no_other_stores(lin, &l);
 	if (rc == 0)
 		rc = vv_reachable_init(&r, lin, &l);
 	r.floor = floor;

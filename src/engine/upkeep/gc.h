@@ -17,7 +17,7 @@ struct vv_gc_report {
 };
 
 /* What interrupted writers have left in the lineage's folders of epochs from `from` on. Nothing while somebody writes it, nor of a store that is far: these clear up by age. */
-int vv_gc_look(const struct vv_lineage *lin, uint64_t from, struct vv_gc_unfinished *out);
+int vv_gc_find_unfinished(const struct vv_lineage *lin, uint64_t from, struct vv_gc_unfinished *out);
 /* The caller holds the lineage's lock. A crash at any moment leaves every live epoch as it was. With dry_run nothing is
  * changed, and the report says what would be. */
 int vv_gc_run(const struct vv_lineage *lin, bool dry_run, struct vv_gc_report *out);

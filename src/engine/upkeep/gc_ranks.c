@@ -33,7 +33,7 @@ static uint32_t count_places(const struct vv_group *g)
 	uint32_t n = 0;
 
 	for (uint32_t r = 0; r < g->size; r++)
-		n += g->place[r] == r;
+		n += g->storage_node[r] == r;
 	return n;
 }
 
@@ -61,7 +61,7 @@ static int find_live(struct places *p)
 	struct vv_exchange m = { 0 };
 	uint64_t *all = NULL;
 	size_t n = 0;
-	int rc = vv_group_leads_place(p->g) ? vv_catalog_list(&p->ctx->lineage, 0, &l) : 0;
+	int rc = vv_group_leads_storage_node(p->g) ? vv_catalog_list(&p->ctx->lineage, 0, &l) : 0;
 
 	rc = vv_exchange_gather(&m, p->g, rc, l.epoch, l.n_epochs * sizeof(*l.epoch), EPOCHS_MOST);
 	if (rc == 0)
@@ -121,7 +121,7 @@ static int mark(struct places *p)
 		if (bsearch(&epoch, p->live, p->n_live, sizeof(epoch), by_number))
 			rc = pardon(p, epoch, vv_reachable_add_rank(&p->reach, l, epoch, vv_run_rank(layer)));
 	}
-	return rc ? rc : vv_reachable_settle(&p->reach);
+	return rc ? rc : vv_reachable_sort(&p->reach);
 }
 
 /* One layer's needs as words: layer, how many, then position and length of each. */
@@ -150,7 +150,7 @@ static int write_needs(struct places *p, struct vv_exchange *m)
 
 	for (size_t i = 0; rc == 0 && i < r->n; i++)
 		for (size_t h = vv_layer_holders_find(&p->holders, r->v[i].layer); h < p->holders.n && p->holders.v[h].layer == r->v[i].layer; h++)
-			len[p->holders.v[h].place] += words_of(&r->v[i]);
+			len[p->holders.v[h].storage_node] += words_of(&r->v[i]);
 	for (uint32_t k = 0; rc == 0 && k < p->g->size; k++)
 		sum += len[k];
 	if (rc == 0)
@@ -162,7 +162,7 @@ static int write_needs(struct places *p, struct vv_exchange *m)
 	for (size_t i = 0; rc == 0 && i < r->n; i++)
 		for (size_t h = vv_layer_holders_find(&p->holders, r->v[i].layer);
 		     words_of(&r->v[i]) && h < p->holders.n && p->holders.v[h].layer == r->v[i].layer; h++)
-			at[p->holders.v[h].place] = put_needs(&r->v[i], at[p->holders.v[h].place]);
+			at[p->holders.v[h].storage_node] = put_needs(&r->v[i], at[p->holders.v[h].storage_node]);
 	vv_mem_free(len);
 	vv_mem_free(at);
 	return rc;
@@ -194,7 +194,7 @@ static int exchange(struct places *p, int rc)
 	for (uint64_t r = 0, at = 0; rc == 0 && r < p->g->size; at += m.in_len[r++])
 		rc = read_needs(p, (const uint64_t *)(m.in + at), (size_t)(m.in_len[r] / sizeof(uint64_t)), (uint32_t)r);
 	vv_exchange_free(&m, p->g);
-	return rc ? rc : vv_reachable_settle(&p->reach);
+	return rc ? rc : vv_reachable_sort(&p->reach);
 }
 
 /* ---- all of it -------------------------------------------------------------------------------------------------------------------- */
@@ -215,7 +215,7 @@ static void forget_others(struct vv_reachable *r)
 
 static int sweep(struct places *p, struct vv_gc_report *out)
 {
-	if (!vv_group_leads_place(p->g))
+	if (!vv_group_leads_storage_node(p->g))
 		return 0;
 	forget_others(&p->reach);
 	return vv_gc_sweep(&p->ctx->lineage, &p->list, &p->reach, false, out);
@@ -228,16 +228,16 @@ int vv_gc_ranks_gc(struct vv_context *ctx, uint64_t floor, struct vv_gc_report *
 
 	*out = (struct vv_gc_report){ 0 };
 	if (rc == 0)
-		rc = vv_layer_holders_ask(p.g, 0, &ctx->lineage, 0, &p.holders);
+		rc = vv_layer_holders_exchange(p.g, 0, &ctx->lineage, 0, &p.holders);
 	if (rc == 0) {
 		p.reach.lin = &ctx->lineage;
-		rc = exchange(&p, vv_group_leads_place(p.g) ? mark(&p) : 0);
+		rc = exchange(&p, vv_group_leads_storage_node(p.g) ? mark(&p) : 0);
 		rc = vv_group_agree(p.g, p.g->comm, rc);
 	}
 	if (rc == 0) {
-		if (vv_group_leads_place(p.g))
+		if (vv_group_leads_storage_node(p.g))
 			rc = vv_reachable_add_copies(&p.reach, true);
-		rc = exchange(&p, rc ? rc : vv_reachable_settle(&p.reach));
+		rc = exchange(&p, rc ? rc : vv_reachable_sort(&p.reach));
 		rc = vv_group_agree(p.g, p.g->comm, rc); /* from here on nobody stops */
 	}
 	if (rc == 0)

@@ -64,12 +64,12 @@ static int by_pos(const void *a, const void *b)
 	return (x->pos > y->pos) - (x->pos < y->pos);
 }
 
-static void settle(struct vv_reachable_layer *l)
+static void sort_and_join(struct vv_reachable_layer *l)
 {
 	struct vv_extents *e = &l->need;
 	size_t n = 0;
 
-	if (e->n == l->settled)
+	if (e->n == l->n_sorted)
 		return;
 	qsort(e->v, e->n, sizeof(*e->v), by_pos);
 	for (size_t i = 0; i < e->n; i++) {
@@ -83,13 +83,13 @@ static void settle(struct vv_reachable_layer *l)
 			e->v[n++] = e->v[i];
 		}
 	}
-	e->n = l->settled = n;
+	e->n = l->n_sorted = n;
 }
 
-int vv_reachable_settle(struct vv_reachable *r)
+int vv_reachable_sort(struct vv_reachable *r)
 {
 	for (size_t i = 0; i < r->n; i++)
-		settle(&r->v[i]);
+		sort_and_join(&r->v[i]);
 	return 0;
 }
 
@@ -97,8 +97,8 @@ static int add_need(struct vv_reachable_layer *l, uint64_t pos, uint64_t len)
 {
 	if (vv_payload_extent_add(&l->need, pos, len, 1) < 0)
 		return VV_ENOMEM;
-	if (l->need.n > 2 * l->settled + 4096)
-		settle(l);
+	if (l->need.n > 2 * l->n_sorted + 4096)
+		sort_and_join(l);
 	return 0;
 }
 
@@ -125,7 +125,7 @@ static int note_copies(const struct vv_lineage *lin, const struct vv_reachable_l
 			const struct vv_extent *x = &l->need.v[k];
 			uint64_t from = x->pos > pos ? x->pos : pos, to = x->pos + x->len < end ? x->pos + x->len : end;
 
-			rc = vv_copies_lookup_add(out, &(struct vv_alternate){ .layer = vv_run_layer(vv_run_epoch(l->layer), c.v[i].rank),
+			rc = vv_copies_lookup_add(out, &(struct vv_other_copy){ .layer = vv_run_layer(vv_run_epoch(l->layer), c.v[i].rank),
 									    .at = c.v[i].at + (from - pos), .len = to - from });
 		}
 	}

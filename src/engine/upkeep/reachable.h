@@ -10,8 +10,8 @@ struct vv_reachable_layer {
 	uint64_t size;
 	bool present; /* the store lists it */
 	bool chain;   /* a live epoch's own layer, or an ancestor whose head it needs */
-	struct vv_extents need; /* after vv_reachable_settle: ascending, disjoint */
-	size_t settled;         /* how many of them were at the last settling */
+	struct vv_extents need; /* after vv_reachable_sort: ascending, disjoint */
+	size_t n_sorted;         /* how many of them were at the last settling */
 };
 
 struct vv_reachable {
@@ -34,6 +34,6 @@ int vv_reachable_add_need(struct vv_reachable *r, uint64_t layer, uint64_t pos, 
  * `elsewhere`. To be settled again. */
 int vv_reachable_add_copies(struct vv_reachable *r, bool elsewhere);
 /* Sorts and joins the extents. */
-int vv_reachable_settle(struct vv_reachable *r);
+int vv_reachable_sort(struct vv_reachable *r);
 
 #endif

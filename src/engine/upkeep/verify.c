@@ -19,8 +19,8 @@
 
 enum {
 	PASSES = 5,
-	MAX_TOLD = 10000,
-	MISSING_TOLD = 16,
+	MAX_REPORTED = 10000,
+	MISSING_REPORTED = 16,
 	MEMORY = 208 << 20, /* of the blocks under way, and what decoding them takes, on all threads: blocks say how large they are */
 };
 
@@ -32,7 +32,7 @@ struct problem {
 struct problems {
 	struct problem *v; /* each text once */
 	size_t n, cap;
-	size_t more;  /* beyond MAX_TOLD */
+	size_t more;  /* beyond MAX_REPORTED */
 	size_t noted; /* all, with those that were told already */
 };
 
@@ -83,7 +83,7 @@ static int problems_add(struct problems *p, const char *text)
 	p->noted++;
 	if (problems_has(p, new.hash, text))
 		return 0;
-	if (p->n == MAX_TOLD) {
+	if (p->n == MAX_REPORTED) {
 		p->more++;
 		return 0;
 	}
@@ -117,7 +117,7 @@ static void problems_cut(struct problems *p, const struct problems *other)
 	p->more = 0;
 }
 
-static void problems_tell(const struct problems *p, vv_verify_tell tell, void *arg)
+static void problems_report(const struct problems *p, vv_verify_report_fn tell, void *arg)
 {
 	char text[64];
 
@@ -169,7 +169,7 @@ static int check_chunks(struct verifier *v, size_t k, const uint8_t *raw)
 			if (!vv_digest_equal(&got, &d->v[group->digest + i])) {
 				vv_err_set(VV_EDAMAGED, "section DIGESTS: the chunk at position %" PRIu64 " has another digest",
 					   pos);
-				return vv_layer_file_blame(v->file, VV_EDAMAGED);
+				return vv_layer_file_name_in_error(v->file, VV_EDAMAGED);
 			}
 		}
 	}
@@ -180,7 +180,7 @@ static void check_block(void *arg, size_t k)
 {
 	struct verifier *v = arg;
 	const struct vv_block *b = &v->file->blocks.v[k];
-	struct vv_room *room = vv_budget_take(&v->rooms, (size_t)b->raw_len + (b->codec ? b->stored_len : 0),
+	struct vv_budget_buffer *room = vv_budget_take(&v->rooms, (size_t)b->raw_len + (b->codec ? b->stored_len : 0),
 					     vv_codec_decode_takes(b->codec, b->stored_len, b->raw_len));
 	int rc = room ? vv_layer_file_read_block(v->file, k, room->bytes, room->bytes + b->raw_len) : VV_ENOMEM;
 
@@ -193,7 +193,7 @@ static void check_block(void *arg, size_t k)
 	if (rc && !v->failure.code)
 		vv_err_save(rc, &v->failure);
 	v->done += b->stored_len;
-	vv_progress_tell(v->progress, v->done, v->total);
+	vv_progress_report(v->progress, v->done, v->total);
 	pthread_mutex_unlock(&v->lock);
 }
 
@@ -205,7 +205,7 @@ static int check_needed(const struct vv_layer_file *f, const struct vv_extents *
 			vv_err_set(VV_EDAMAGED,
 				   "section BLOCKS: positions %" PRIu64 "..%" PRIu64 " are referred to but not all there",
 				   need->v[i].pos, need->v[i].pos + need->v[i].len);
-			return vv_layer_file_blame(f, VV_EDAMAGED);
+			return vv_layer_file_name_in_error(f, VV_EDAMAGED);
 		}
 	return 0;
 }
@@ -278,7 +278,7 @@ static void forget_known(struct verifier *v)
 	memset(&v->known, 0, sizeof(v->known));
 }
 
-static void get_to_know(struct verifier *v, uint64_t epoch)
+static void load_commit(struct verifier *v, uint64_t epoch)
 {
 	struct vv_commit c = { 0 };
 
@@ -288,7 +288,7 @@ static void get_to_know(struct verifier *v, uint64_t epoch)
 	v->known.epoch = epoch;
 	v->known.rc = vv_catalog_commit(v->lin, epoch, &c);
 	if (v->known.rc == 0)
-		v->known.rc = vv_catalog_whereabouts(v->all, &c, &v->known.where);
+		v->known.rc = vv_catalog_locate_layers(v->all, &c, &v->known.where);
 	v->known.n = v->known.rc ? 0 : c.n_ranks;
 	vv_commit_fini(&c);
 	vv_err_clear();
@@ -299,7 +299,7 @@ static bool is_elsewhere(struct verifier *v, const struct vv_reachable_layer *l)
 {
 	if (l->present || v->whole || !v->report.elsewhere)
 		return false;
-	get_to_know(v, vv_run_epoch(l->layer));
+	load_commit(v, vv_run_epoch(l->layer));
 	if (v->known.rc == 0 && vv_run_rank(l->layer) < v->known.n)
 		return v->known.where[vv_run_rank(l->layer)] == VV_CATALOG_ELSEWHERE;
 	return v->known.rc == VV_ENOENT;
@@ -316,7 +316,7 @@ static int check_ranks(struct verifier *v, const struct vv_commit *c, const uint
 
 		if (where[rank] == VV_CATALOG_ELSEWHERE)
 			continue;
-		if (where[rank] == VV_CATALOG_MISSING && missing == MISSING_TOLD) {
+		if (where[rank] == VV_CATALOG_MISSING && missing == MISSING_REPORTED) {
 			more++;
 			continue;
 		}
@@ -339,7 +339,7 @@ static int check_epoch(struct verifier *v, struct vv_reachable *r, const struct 
 	v->report.epochs++;
 	if (rc)
 		return note(v, rc);
-	rc = vv_catalog_whereabouts(v->all, &c, &where);
+	rc = vv_catalog_locate_layers(v->all, &c, &where);
 	if (rc == 0)
 		rc = check_ranks(v, &c, where);
 	for (uint32_t rank = 0; rc == 0 && v->found.noted == before && rank < c.n_ranks; rank++)
@@ -355,7 +355,7 @@ static int check_epoch(struct verifier *v, struct vv_reachable *r, const struct 
 static int check_reached(struct verifier *v, struct vv_reachable *r, bool all)
 {
 	uint64_t newest = vv_gc_newest(v->all, r);
-	int rc = vv_reachable_settle(r);
+	int rc = vv_reachable_sort(r);
 
 	for (size_t i = 0; i < r->n; i++)
 		v->total += r->v[i].chain || r->v[i].need.n ? r->v[i].size : 0;
@@ -418,7 +418,7 @@ static int check_live(struct verifier *v, const struct vv_listing *all, const st
 	if (rc == 0 && live == all)
 		rc = check_caches(v);
 	if (rc == 0 && live == all)
-		rc = vv_gc_look(v->lin, 0, &v->report.unfinished);
+		rc = vv_gc_find_unfinished(v->lin, 0, &v->report.unfinished);
 	vv_reachable_fini(&r);
 	return rc;
 }
@@ -462,7 +462,7 @@ static int make_pass(struct verifier *v, uint64_t epoch, bool *gone)
 	return rc;
 }
 
-int vv_verify_run(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, bool whole, vv_verify_tell tell, void *arg,
+int vv_verify_run(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, bool whole, vv_verify_report_fn tell, void *arg,
 		  const struct vv_progress *progress, struct vv_verify_report *out)
 {
 	struct verifier v = { .lin = lin, .pool = pool, .whole = whole, .progress = progress, .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -479,7 +479,7 @@ int vv_verify_run(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t e
 	}
 	if (rc == 0 && gone) /* the writer is too fast; but what is gone is not missed twice, and damage stays */
 		problems_cut(&v.found, &before);
-	problems_tell(&v.found, tell, arg);
+	problems_report(&v.found, tell, arg);
 	v.report.problems = v.found.n + v.found.more;
 	problems_fini(&v.found);
 	problems_fini(&before);

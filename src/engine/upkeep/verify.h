@@ -18,13 +18,13 @@ struct vv_verify_report {
 };
 
 /* Called for every problem, once, in words that name the object and the part of it; by the thread that runs it. */
-typedef void (*vv_verify_tell)(void *arg, const char *problem);
+typedef void (*vv_verify_report_fn)(void *arg, const char *problem);
 
 /* One epoch with all it needs, or (epoch 0) all of them and the index caches. With `whole` it is a problem if layers lie in other
  * stores. Returns 0 even if problems were found; < 0 if
  * the store could not be read at all; VV_ENOENT if the one epoch was dropped meanwhile. A writer that drops epochs and
  * collects garbage at the same time makes no problem. */
-int vv_verify_run(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, bool whole, vv_verify_tell tell, void *arg,
+int vv_verify_run(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, bool whole, vv_verify_report_fn tell, void *arg,
 		  const struct vv_progress *progress, struct vv_verify_report *out);
 
 #endif

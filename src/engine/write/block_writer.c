@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "codec/section.h"
-#include "track/fence.h"
+#include "track/write_protect.h"
 #include "track/thread.h"
 #include <pthread.h>
 #include <string.h>
@@ -33,7 +33,7 @@ struct block_writer {
 	struct vv_block_writer *flush;
 	struct iovec part[PARTS];
 	int n_parts;
-	struct vv_block_writer_owed owed[PARTS]; /* whom to tell when it is written */
+	struct vv_block_writer_tag_count owed[PARTS]; /* whom to tell when it is written */
 	int n_owed;
 	size_t raw_len;
 	struct vv_form form; /* of the numbers it holds, if all are of one */
@@ -61,7 +61,7 @@ struct vv_block_writer {
 	double saved;        /* auto: part of its bytes that coding saved */
 	bool coding;         /* auto: what it decided */
 	struct vv_codec_choice choice;
-	struct { /* vv_block_writer_turn */
+	struct { /* vv_block_writer_set_codec */
 		bool set;
 		const struct vv_codec *codec;
 		struct vv_recipe how;
@@ -92,7 +92,7 @@ static void size_ring(struct vv_block_writer *f)
 	struct vv_block_writer_options *o = &f->opt;
 	size_t most = o->codec ? RING_MAX : RING_PLAIN;
 
-	f->size = o->here ? 1 : 2 * (size_t)vv_pool_width(f->pool) + 1;
+	f->size = o->on_caller ? 1 : 2 * (size_t)vv_pool_width(f->pool) + 1;
 	f->size = f->size < most ? f->size : most;
 	if (!o->codec || o->copy)
 		return;
@@ -109,7 +109,7 @@ int vv_block_writer_open(struct vv_pool *pool, struct vv_put *put, const struct 
 	if (!f)
 		return VV_ENOMEM;
 	*f = (struct vv_block_writer){ .pool = pool, .put = put, .opt = *opt };
-	vv_codec_choice_init(&f->choice, opt->codec, opt->level, opt->tasting);
+	vv_codec_choice_init(&f->choice, opt->codec, opt->level);
 	size_ring(f);
 	f->room = opt->copy ? vv_block_writer_slab(opt->block) : f->opt.block;
 	pthread_mutex_init(&f->lock, NULL);
@@ -159,7 +159,7 @@ static int failure(const struct vv_block_writer *f)
 static bool has_room(const struct vv_block_writer *f, uint8_t **p, size_t n, bool full)
 {
 	if (!*p)
-		*p = full || (f->opt.copy && f->size <= RING_WIDE && !f->opt.narrow) ? vv_mem_map_wide(n) : vv_mem_map(n);
+		*p = full || (f->opt.copy && f->size <= RING_WIDE && !f->opt.small_pages) ? vv_mem_map_wide(n) : vv_mem_map(n);
 	return *p;
 }
 
@@ -218,7 +218,7 @@ static void code_block(void *arg)
 static void run_block(struct vv_task *t)
 {
 	struct block_writer *b = (struct block_writer *)t;
-	int rc = vv_fence_try(code_block, b);
+	int rc = vv_write_protect_try_read(code_block, b);
 
 	b->rc = rc ? rc : b->rc;
 	if (b->rc)
@@ -244,7 +244,7 @@ static bool pays(struct vv_block_writer *f)
 	if (f->opt.always)
 		return f->saved > VV_CODEC_CHOICE_LEAST;
 	if (!c->shared || (c->price <= 0 && f->put->store->bandwidth)) {
-		vv_store_sunk(f->put->store, &bytes, &ns);
+		vv_store_throughput(f->put->store, &bytes, &ns);
 		vv_codec_choice_set_price(&now, (double)bytes, (double)ns, (double)c->coded_bytes, (double)c->coded_ns);
 	}
 	if (!c->shared)
@@ -264,13 +264,13 @@ static const struct vv_codec *codec_for(struct vv_block_writer *f, struct block_
 		f->coding = pays(f);
 	if (f->opt.automatic && !look && !f->coding)
 		return NULL;
-	if (vv_codec_choice_is_due(&f->choice, &b->form, f->added) && vv_fence_try(run_gather, b) == 0 && b->rc == 0)
+	if (vv_codec_choice_is_due(&f->choice, &b->form, f->added) && vv_write_protect_try_read(run_gather, b) == 0 && b->rc == 0)
 		vv_codec_choice_try(&f->choice, &b->form, f->added, b->raw, b->raw_len);
 	b->codec = vv_codec_choice_codec(&f->choice, &b->form, &b->how);
 	if (!f->opt.automatic || !look)
 		return b->codec;
 	f->saved = 0;
-	vv_fence_try(sample, b);
+	vv_write_protect_try_read(sample, b);
 	f->sampled_at = f->added + 1;
 	f->coding = pays(f);
 	return f->coding ? b->codec : NULL;
@@ -287,7 +287,7 @@ static void put_block(void *arg)
 /* Stores read the bytes as they come, and keep no locks meanwhile. */
 static int write_block(struct vv_block_writer *f, struct block_writer *b)
 {
-	int rc = b->rc ? vv_err_restore(&b->error) : vv_fence_try(put_block, b);
+	int rc = b->rc ? vv_err_restore(&b->error) : vv_write_protect_try_read(put_block, b);
 
 	rc = rc ? rc : b->rc;
 	if (rc == 0 && b->piece)
@@ -378,18 +378,18 @@ static void *write_blocks(void *arg)
 
 static int send(struct vv_block_writer *f, struct block_writer *b)
 {
-	int rc = f->started || f->opt.here ? 0 : vv_thread_start(&f->writer, write_blocks, f);
+	int rc = f->started || f->opt.on_caller ? 0 : vv_thread_start(&f->writer, write_blocks, f);
 
 	if (rc)
 		return vv_thread_not_started(rc, "writes");
-	f->started = !f->opt.here;
+	f->started = !f->opt.on_caller;
 	b->how = f->turn.how;
 	b->codec = f->turn.set ? f->turn.codec : codec_for(f, b);
 	b->task.run = run_block;
 	f->added += b->raw_len;
-	b->alone = f->opt.here || (!b->codec && b->raw_len <= CHECK_ALONE);
+	b->alone = f->opt.on_caller || (!b->codec && b->raw_len <= CHECK_ALONE);
 	b->piece = b->alone && !b->codec && !f->turn.set && !f->opt.copy && b->raw_len < f->opt.block;
-	if (f->opt.here)
+	if (f->opt.on_caller)
 		return note_end(f, end_block(f, b, false));
 	if (!b->alone)
 		vv_pool_submit(f->pool, &b->task);
@@ -432,7 +432,7 @@ static int note(struct block_writer *b, const uint8_t *p, size_t n, bool copy)
 	} at = { .in = p };
 
 	if (copy || b->gathered || (b->n_parts == PARTS && !goes_on(b, p))) {
-		int rc = vv_fence_try(run_copy, &(struct block_writer_copy){ b, p, n });
+		int rc = vv_write_protect_try_read(run_copy, &(struct block_writer_copy){ b, p, n });
 
 		if (rc || b->rc)
 			return rc ? rc : b->rc;
@@ -462,14 +462,14 @@ static void note_form(struct block_writer *b, const struct vv_form *form, size_t
 		b->form = none;
 }
 
-static bool owe(struct block_writer *b, uint32_t tag)
+static bool count_chunk(struct block_writer *b, uint32_t tag)
 {
-	struct vv_block_writer_owed *last = b->n_owed ? &b->owed[b->n_owed - 1] : NULL;
+	struct vv_block_writer_tag_count *last = b->n_owed ? &b->owed[b->n_owed - 1] : NULL;
 
 	if (last && last->tag == tag)
 		last->adds++;
 	else if (b->n_owed < PARTS)
-		b->owed[b->n_owed++] = (struct vv_block_writer_owed){ tag, 1 };
+		b->owed[b->n_owed++] = (struct vv_block_writer_tag_count){ tag, 1 };
 	else
 		return false;
 	return true;
@@ -478,7 +478,7 @@ static bool owe(struct block_writer *b, uint32_t tag)
 /* With a slow sink a large block is long under way, and what waits for it waits long; unless it is to be coded, it is cut. */
 static bool is_enough(struct vv_block_writer *f, const struct block_writer *b)
 {
-	double rate = f->opt.prompt && !f->coding && (!f->opt.codec || f->opt.automatic) ? vv_store_rate(f->put->store) : 0;
+	double rate = f->opt.low_latency && !f->coding && (!f->opt.codec || f->opt.automatic) ? vv_store_rate(f->put->store) : 0;
 
 	return rate > 0 && b->raw_len >= BLOCK_MIN && (double)b->raw_len >= rate * PROMPT;
 }
@@ -496,7 +496,7 @@ int vv_block_writer_add(struct vv_block_writer *f, const void *p, size_t n, cons
 		if (!b)
 			return failure(f);
 		take = block - b->raw_len;
-		if ((take < n && n <= block) || is_other(f, b, form) || (take >= n && !owe(b, tag))) {
+		if ((take < n && n <= block) || is_other(f, b, form) || (take >= n && !count_chunk(b, tag))) {
 			rc = send(f, b); /* a chunk is not cut if it need not be */
 			if (rc)
 				return rc;
@@ -531,7 +531,7 @@ int vv_block_writer_take(struct vv_block_writer *f, uint8_t **slab, size_t room,
 	return n == block_len(f) ? send(f, b) : 0;
 }
 
-bool vv_block_writer_room(struct vv_block_writer *f, size_t n)
+bool vv_block_writer_has_room(struct vv_block_writer *f, size_t n)
 {
 	bool room;
 
@@ -558,7 +558,7 @@ vv_layer_coder vv_block_writer_coder(const struct vv_block_writer *f)
 	return f->opt.automatic && !f->coding ? vv_section_encode_small : vv_section_encode;
 }
 
-int vv_block_writer_turn(struct vv_block_writer *f, const struct vv_codec *codec, const struct vv_recipe *how, size_t block)
+int vv_block_writer_set_codec(struct vv_block_writer *f, const struct vv_codec *codec, const struct vv_recipe *how, size_t block)
 {
 	int rc = vv_block_writer_push(f);
 

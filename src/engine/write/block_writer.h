@@ -10,11 +10,10 @@
 
 struct vv_costs;
 struct vv_block_writer;
-struct vv_shared_samples;
 
 enum { VV_BLOCK_WRITER_SLAB = 8 << 20 };
 
-struct vv_block_writer_owed { /* what a block holds: so many of the chunks that were added under the tag */
+struct vv_block_writer_tag_count { /* what a block holds: so many of the chunks that were added under the tag */
 	uint32_t tag, adds;
 };
 
@@ -25,14 +24,13 @@ struct vv_block_writer_options {
 	bool automatic;   /* code only where a sample shows that it pays, */
 	struct vv_costs *costs; /* by these */
 	bool always;      /* automatic: whatever shrinks is coded, however fast the sink is */
-	bool prompt;      /* somebody may wait for what is being stored */
+	bool low_latency;      /* somebody may wait for what is being stored */
 	bool copy;        /* what is added is copied at once: the caller need not keep it */
-	struct vv_shared_samples *tasting; /* what is decided with other ranks; may be NULL */
-	bool here;        /* with `copy`: whoever adds codes and writes, too */
-	bool narrow;      /* with `copy`: there is too little to fill large pages */
+	bool on_caller;        /* with `copy`: whoever adds codes and writes, too */
+	bool small_pages;      /* with `copy`: there is too little to fill large pages */
 	size_t memory;    /* for coding, at most; with `copy`: bytes before coding that are under way; 0 = no limit */
 	/* Called on the writing thread: a block is written that holds this; or, with NULL, nothing more will be. May be NULL. */
-	void (*stored)(void *arg, const struct vv_block_writer_owed *owed, int n);
+	void (*stored)(void *arg, const struct vv_block_writer_tag_count *owed, int n);
 	void *arg;
 };
 
@@ -51,9 +49,9 @@ int vv_block_writer_add(struct vv_block_writer *f, const void *p, size_t n, cons
 int vv_block_writer_take(struct vv_block_writer *f, uint8_t **slab, size_t room, size_t n, bool *taken);
 /* From now on blocks of up to `block` bytes (at most the options') are coded by this codec (NULL: none) and recipe, whatever the options
  * say. What was added before is in blocks of its own. */
-int vv_block_writer_turn(struct vv_block_writer *f, const struct vv_codec *codec, const struct vv_recipe *how, size_t block);
+int vv_block_writer_set_codec(struct vv_block_writer *f, const struct vv_codec *codec, const struct vv_recipe *how, size_t block);
 /* Would n more bytes be taken without waiting for the sink? */
-bool vv_block_writer_room(struct vv_block_writer *f, size_t n);
+bool vv_block_writer_has_room(struct vv_block_writer *f, size_t n);
 /* What was added is written as soon as can be, even if it does not fill a block. */
 int vv_block_writer_push(struct vv_block_writer *f);
 /* Everything that was added is written; the blocks so far, the flush's own. */

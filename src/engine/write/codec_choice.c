@@ -5,7 +5,6 @@
 #include "codec/recipe_search.h"
 #include "core/format/head.h"
 #include "engine/write/block_writer.h"
-#include "engine/ranks/shared_samples.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,16 +36,16 @@ int vv_codec_choice_parse(const char *text, struct vv_block_writer_options *out)
 	return 0;
 }
 
-void vv_codec_choice_init(struct vv_codec_choice *c, const struct vv_codec *codec, int level, struct vv_shared_samples *tasting)
+void vv_codec_choice_init(struct vv_codec_choice *c, const struct vv_codec *codec, int level)
 {
-	*c = (struct vv_codec_choice){ .codec = codec, .level = level, .tasting = tasting };
+	*c = (struct vv_codec_choice){ .codec = codec, .level = level };
 }
 
-static void take(const struct vv_codec_choice *c, struct vv_codec_choice_tried *t, struct vv_recipe how)
+static void take(const struct vv_codec_choice *c, struct vv_codec_choice_result *t, struct vv_recipe how)
 {
 	if (how.coder == VV_CODEC_ZSTD && c->level > how.level)
 		how.level = (int8_t)c->level;
-	t->how = how;
+	t->recipe = how;
 	t->codec = vv_codec_numbered(vv_recipe_search_codec(&how));
 }
 
@@ -66,33 +65,33 @@ size_t vv_codec_choice_bound(const struct vv_codec_choice *c, size_t n, bool any
 	return most;
 }
 
-static const struct vv_codec_choice_tried *find(const struct vv_codec_choice *c, const struct vv_form *form)
+static const struct vv_codec_choice_result *find(const struct vv_codec_choice *c, const struct vv_form *form)
 {
-	for (size_t i = 0; i < c->n_tried; i++)
-		if (vv_recipe_same_form(&c->tried[i].form, form))
-			return &c->tried[i];
+	for (size_t i = 0; i < c->n_results; i++)
+		if (vv_recipe_same_form(&c->result[i].form, form))
+			return &c->result[i];
 	return NULL;
 }
 
 bool vv_codec_choice_is_due(const struct vv_codec_choice *c, const struct vv_form *form, uint64_t before)
 {
-	const struct vv_codec_choice_tried *t = find(c, form);
+	const struct vv_codec_choice_result *t = find(c, form);
 
 	return can_choose(c) && vv_head_type_size(form->type) > 1 && (!t || before + 1 - t->at >= EVERY);
 }
 
 /* A place for the form: its own, a new one, or that of the one tried longest ago. */
-static struct vv_codec_choice_tried *place_for(struct vv_codec_choice *c, const struct vv_form *form)
+static struct vv_codec_choice_result *place_for(struct vv_codec_choice *c, const struct vv_form *form)
 {
-	struct vv_codec_choice_tried *oldest = &c->tried[0];
+	struct vv_codec_choice_result *oldest = &c->result[0];
 
-	for (size_t i = 0; i < c->n_tried; i++) {
-		if (vv_recipe_same_form(&c->tried[i].form, form))
-			return &c->tried[i];
-		if (c->tried[i].at < oldest->at)
-			oldest = &c->tried[i];
+	for (size_t i = 0; i < c->n_results; i++) {
+		if (vv_recipe_same_form(&c->result[i].form, form))
+			return &c->result[i];
+		if (c->result[i].at < oldest->at)
+			oldest = &c->result[i];
 	}
-	return c->n_tried < VV_CODEC_CHOICE_FORMS ? &c->tried[c->n_tried++] : oldest;
+	return c->n_results < VV_CODEC_CHOICE_FORMS ? &c->result[c->n_results++] : oldest;
 }
 
 /* Stretches from its beginning, its middle, its end, which begin with a number. */
@@ -115,40 +114,32 @@ static size_t take_samples(const uint8_t *p, size_t n, size_t unit, struct vv_sa
 
 void vv_codec_choice_try(struct vv_codec_choice *c, const struct vv_form *form, uint64_t before, const uint8_t *p, size_t n)
 {
-	struct vv_shared_samples *first = find(c, form) ? NULL : c->tasting;
-	const struct vv_shared_samples_form *shared = first ? vv_shared_samples_find(first, form) : NULL;
-	struct vv_codec_choice_tried *t = place_for(c, form);
+	struct vv_codec_choice_result *t = place_for(c, form);
 	struct vv_sample sample[STRETCHES];
-	struct vv_recipe_search taste = { 0 };
+	struct vv_recipe_search search = { 0 };
 
-	*t = (struct vv_codec_choice_tried){ .form = *form, .at = before + 1 };
-	if (first)
-		vv_shared_samples_keep(first, form, p, n);
-	if (shared) {
-		take(c, t, shared->how);
-		return;
-	}
+	*t = (struct vv_codec_choice_result){ .form = *form, .at = before + 1 };
 	n = take_samples(p, n, vv_head_type_size(form->type), sample);
-	if (vv_recipe_search_choose(form, VV_EFFORT_DEFAULT, true, sample, n, &taste) < 0)
+	if (vv_recipe_search_choose(form, VV_EFFORT_DEFAULT, true, sample, n, &search) < 0)
 		return;
-	take(c, t, taste.recipe);
+	take(c, t, search.recipe);
 }
 
 const struct vv_codec *vv_codec_choice_codec(const struct vv_codec_choice *c, const struct vv_form *form, struct vv_recipe *how)
 {
-	const struct vv_codec_choice_tried *t = find(c, form);
+	const struct vv_codec_choice_result *t = find(c, form);
 
-	*how = t && t->codec ? t->how : vv_recipe_plain(1);
+	*how = t && t->codec ? t->recipe : vv_recipe_plain(1);
 	return t && t->codec ? t->codec : c->codec;
 }
 
-void vv_codec_choice_set_price(struct vv_costs *c, double sunk_bytes, double sunk_ns, double coded_bytes, double coded_ns)
+void vv_codec_choice_set_price(struct vv_costs *c, double written_bytes, double written_ns, double coded_bytes, double coded_ns)
 {
 	double price;
 
-	if (!(sunk_bytes > 0 && sunk_ns > 0 && coded_bytes > 0 && coded_ns > 0))
+	if (!(written_bytes > 0 && written_ns > 0 && coded_bytes > 0 && coded_ns > 0))
 		return;
-	price = sunk_bytes / sunk_ns * (coded_ns / coded_bytes);
+	price = written_bytes / written_ns * (coded_ns / coded_bytes);
 	if (c->price <= 0 || price > c->price * steady || price * steady < c->price)
 		c->price = price;
 }

@@ -16,30 +16,30 @@ enum { SAVE_EVERY = 64, LEAST_SOURCE = 8 + 2 };
 void vv_index_cache_fini(struct vv_index_cache *h)
 {
 	vv_index_fini(&h->index);
-	vv_mem_free(h->tie);
+	vv_mem_free(h->digests_check);
 	vv_mem_free(h->entry_trust);
 	vv_mem_free(h->layer_trust);
 	vv_layer_file_close(h->open);
 	*h = (struct vv_index_cache){ 0 };
 }
 
-int vv_index_cache_tie(struct vv_index_cache *h, uint64_t layer, uint64_t check)
+int vv_index_cache_set_check(struct vv_index_cache *h, uint64_t layer, uint64_t check)
 {
 	size_t n = h->index.n_layers, k = n;
 
-	if (n > h->ties_cap) {
+	if (n > h->checks_cap) {
 		size_t cap = n * 2;
-		uint64_t *v = vv_mem_grow(h->tie, cap, sizeof(*v));
+		uint64_t *v = vv_mem_grow(h->digests_check, cap, sizeof(*v));
 
 		if (!v)
 			return VV_ENOMEM;
-		h->tie = v;
-		h->ties_cap = cap;
+		h->digests_check = v;
+		h->checks_cap = cap;
 	}
 	while (k && h->index.layer[k - 1] != layer && vv_run_epoch(h->index.layer[k - 1]) == vv_run_epoch(layer))
 		k--; /* what other ranks stored of the epoch may have come behind it */
 	if (k && h->index.layer[k - 1] == layer)
-		h->tie[k - 1] = check; /* else it brought nothing new */
+		h->digests_check[k - 1] = check; /* else it brought nothing new */
 	return 0;
 }
 
@@ -85,7 +85,7 @@ static int add_source(struct vv_index_cache *h, const struct index_cache_source 
 		if (!only || vv_needed_entries_chunk(only, from->layer, pos))
 			rc = vv_index_add(&h->index, &d, from->layer, pos, &number);
 	}
-	return rc ? rc : vv_index_cache_tie(h, from->layer, from->tie);
+	return rc ? rc : vv_index_cache_set_check(h, from->layer, from->tie);
 }
 
 /* Magic, version, check, lineage; what is left in w are the sources. */
@@ -272,7 +272,7 @@ static int read_layer(struct index_cache_loading *l, uint64_t layer)
 	struct vv_layer_file *f = NULL;
 	int rc;
 
-	l->h.since++;
+	l->h.n_layers_since++;
 	if (!l->room && !vv_needed_entries_layer(l->needs, layer))
 		return 0;
 	rc = vv_layer_file_open(l->lin, layer, VV_LAYER_FILE_DIGESTS, &f);
@@ -316,7 +316,7 @@ static int fill(struct index_cache_loading *l)
 
 		rc = vv_index_add_layer(&h->index, f->layer, &f->digests);
 		if (rc == 0)
-			rc = vv_index_cache_tie(h, f->layer, f->tie);
+			rc = vv_index_cache_set_check(h, f->layer, f->tie);
 		vv_payload_digests_fini(&f->digests);
 	}
 	return rc;
@@ -339,7 +339,7 @@ int vv_index_cache_load(const struct vv_lineage *lin, uint32_t rank, uint8_t dig
 	struct vv_index_cache *h = &l.h;
 	int rc = load(&l, true);
 
-	if (rc == VV_EDAMAGED || (rc == 0 && h->cached && !vv_needed_entries_met(needs, &h->index, h->index.n))) {
+	if (rc == VV_EDAMAGED || (rc == 0 && h->cached && !vv_needed_entries_are_in(needs, &h->index, h->index.n))) {
 		give_up(&l);
 		l = none;
 		vv_err_clear();
@@ -391,7 +391,7 @@ int vv_index_cache_shrink(struct vv_index_cache *h, size_t limit, uint32_t *move
 	if (rc == 0) {
 		h->n_loaded = close_ranks(h->entry_trust, h->n_loaded, sizeof(*h->entry_trust), moved);
 		h->n_cached_layers = close_ranks(h->layer_trust, h->n_cached_layers, sizeof(*h->layer_trust), source);
-		close_ranks(h->tie, n_layers < h->ties_cap ? n_layers : h->ties_cap, sizeof(*h->tie), source);
+		close_ranks(h->digests_check, n_layers < h->checks_cap ? n_layers : h->checks_cap, sizeof(*h->digests_check), source);
 	}
 	vv_mem_free(source);
 	return rc;
@@ -464,7 +464,7 @@ static void put_source(struct writing *w, const struct vv_index_cache *h, const 
 	uint64_t pos = 0;
 
 	vv_wire_put_var(&w->b, vv_run_epoch(vv_index_layer(x, list[0])));
-	vv_wire_put_u64(&w->b, h->tie[vv_index_from(x, list[0])]);
+	vv_wire_put_u64(&w->b, h->digests_check[vv_index_from(x, list[0])]);
 	vv_wire_put_var(&w->b, n);
 	for (size_t i = 0; i < n; i++) {
 		vv_wire_put_var(&w->b, vv_index_pos(x, list[i]) - pos);
@@ -533,12 +533,12 @@ static int save(const struct vv_lineage *lin, uint32_t rank, uint8_t kind, uint6
 void vv_index_cache_save(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_kind, uint64_t epoch,
 		     struct vv_index_cache *h)
 {
-	if (++h->since < SAVE_EVERY)
+	if (++h->n_layers_since < SAVE_EVERY)
 		return;
 	if (save(lin, rank, digest_kind, epoch, h) < 0)
 		vv_log_warn("the index cache was not written, the next start will be slower: %s", vv_err_last());
 	h->cached = epoch;
-	h->since = 0;
+	h->n_layers_since = 0;
 }
 
 int vv_index_cache_forget(const struct vv_lineage *lin, uint32_t rank)

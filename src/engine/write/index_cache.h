@@ -13,10 +13,10 @@ struct vv_needed_entries;
 
 struct vv_index_cache {
 	struct vv_index index;  /* entries in ascending (layer, position) order */
-	uint64_t *tie;          /* per layer of the index: the check of its DIGESTS section */
-	size_t ties_cap;
+	uint64_t *digests_check;          /* per layer of the index: the check of its DIGESTS section */
+	size_t checks_cap;
 	uint64_t cached;        /* the cache in the store covers the epochs up to here */
-	size_t since;           /* layers that were added since */
+	size_t n_layers_since;           /* layers that were added since */
 	/* What engine/write/trust.c knows. */
 	size_t n_loaded;          /* entries from the store; those above are this session's own */
 	uint8_t *entry_trust;     /* per loaded entry */
@@ -34,7 +34,7 @@ void vv_index_cache_fini(struct vv_index_cache *h);
  * stays. VV_ENOMEM: the history is as it was. */
 int vv_index_cache_shrink(struct vv_index_cache *h, size_t limit, uint32_t *moved);
 /* The layer that was just laid down has this check of its DIGESTS section. */
-int vv_index_cache_tie(struct vv_index_cache *h, uint64_t layer, uint64_t check);
+int vv_index_cache_set_check(struct vv_index_cache *h, uint64_t layer, uint64_t check);
 /* Leaves a new cache in the store when enough layers came since the last one; a failure to is no failure. */
 void vv_index_cache_save(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_kind, uint64_t epoch,
 		     struct vv_index_cache *h);

@@ -29,7 +29,7 @@ static size_t chunks_of(const struct varve *v)
 static size_t granted(const struct varve *v, size_t cost, size_t least)
 {
 	const struct vv_group *g = v->ctx.group;
-	bool judges = g && g->size > 1 && g->how == VV_GROUP_EXACT;
+	bool judges = g && g->size > 1 && g->dedup == VV_GROUP_EXACT;
 	uint64_t memory = 0, bytes, little = vv_options_history(&v->ctx.conf, 0, LEAST_MEMORY);
 	size_t n;
 
@@ -47,16 +47,16 @@ static size_t allowed(const struct varve *v, size_t cost)
 	return granted(v, cost, 2 * chunks_of(v));
 }
 
-size_t vv_index_limit_judged(const struct varve *v)
+size_t vv_index_limit_owner_entries(const struct varve *v)
 {
-	return allowed(v, VV_DEDUP_JUDGE_COST);
+	return allowed(v, VV_OWNER_INDEX_COST);
 }
 
 /* ---- reading ---------------------------------------------------------------------------------------------------------- */
 
 static int add_region(const struct varve *v, const struct vv_region *r, struct vv_needed_entries *n)
 {
-	const struct vv_index *x = &v->history->index;
+	const struct vv_index *x = &v->index_cache->index;
 	int rc = 0;
 
 	for (size_t c = 0; rc == 0 && c < r->n_chunks; c++) {
@@ -92,22 +92,22 @@ int vv_index_limit_load(struct varve *v, struct vv_index_cache *out)
 	struct vv_needed_entries needs = { 0 };
 	int rc = v->tip.has_table ? add_table(v, &needs) : 0;
 
-	for (size_t i = 0; rc == 0 && v->has_history && i < v->n_regions; i++)
+	for (size_t i = 0; rc == 0 && v->has_index_cache && i < v->n_regions; i++)
 		rc = add_region(v, v->region[i], &needs);
-	vv_needed_entries_settle(&needs);
+	vv_needed_entries_sort(&needs);
 	if (rc == 0)
 		rc = vv_index_cache_load(&v->ctx.lineage, v->ctx.rank, v->ctx.digest_kind, v->tip.mixed ? 0 : allowed(v, VV_INDEX_COST) / 2, &needs, out);
 	vv_needed_entries_fini(&needs);
 	return rc;
 }
 
-bool vv_index_limit_holds(struct varve *v)
+bool vv_index_limit_is_complete(struct varve *v)
 {
 	struct vv_needed_entries needs = { 0 };
 	bool held = add_table(v, &needs) == 0;
 
-	vv_needed_entries_settle(&needs);
-	held = held && vv_needed_entries_met(&needs, &v->history->index, v->history->index.n);
+	vv_needed_entries_sort(&needs);
+	held = held && vv_needed_entries_are_in(&needs, &v->index_cache->index, v->index_cache->index.n);
 	vv_needed_entries_fini(&needs);
 	return held;
 }
@@ -135,13 +135,13 @@ static void renumber(struct varve *v, const uint32_t *moved)
 
 int vv_index_limit_shrink(struct varve *v, size_t limit)
 {
-	uint32_t *moved = vv_mem_new(v->history->index.n, sizeof(*moved));
+	uint32_t *moved = vv_mem_new(v->index_cache->index.n, sizeof(*moved));
 	int rc;
 
 	if (!moved)
 		return VV_ENOMEM;
 	mark(v, moved);
-	rc = vv_index_cache_shrink(v->history, limit, moved);
+	rc = vv_index_cache_shrink(v->index_cache, limit, moved);
 	if (rc == 0)
 		renumber(v, moved);
 	vv_mem_free(moved);
@@ -152,20 +152,20 @@ int vv_index_limit_shrink(struct varve *v, size_t limit)
  * same reason: as much again comes with an epoch in which everything is new. */
 static void cut(struct varve *v)
 {
-	size_t chunks = chunks_of(v), most = granted(v, VV_INDEX_COST, chunks + chunks / 4), before = v->history->index.n;
+	size_t chunks = chunks_of(v), most = granted(v, VV_INDEX_COST, chunks + chunks / 4), before = v->index_cache->index.n;
 
 	if (before <= most)
 		return;
 	if (vv_index_limit_shrink(v, most / 2) < 0)
 		vv_log_warn("more is remembered than history=%s allows: %s", vv_conf_text(&v->ctx.conf, "history"), vv_err_last());
 	else
-		vv_log_info("history: of %zu digests %zu are kept", before, v->history->index.n);
+		vv_log_info("history: of %zu digests %zu are kept", before, v->index_cache->index.n);
 }
 
-void vv_index_limit_settle(struct varve *v)
+void vv_index_limit_enforce(struct varve *v)
 {
 	cut(v);
-	vv_index_cache_save(&v->ctx.lineage, v->ctx.rank, v->ctx.digest_kind, v->tip.epoch, v->history);
+	vv_index_cache_save(&v->ctx.lineage, v->ctx.rank, v->ctx.digest_kind, v->tip.epoch, v->index_cache);
 }
 
 /* ---- what gc has taken away ----------------------------------------------------------------------------------------------- */
@@ -198,20 +198,20 @@ static int look_into(struct vv_index_cache *h, size_t k, struct vv_layer_file *f
 {
 	const struct vv_index *x = &h->index;
 	uint64_t check = vv_layer_section(&f->frame, VV_SECTION_DIGESTS)->check;
-	bool same = check == h->tie[k];
+	bool same = check == h->digests_check[k];
 	int rc = same ? 0 : vv_layer_file_load_digests(f);
 
 	for (size_t i = l->lo; rc == 0 && i < l->hi; i++)
 		if (vv_index_from(x, (uint32_t)i) == k)
 			stays[i] = same || holds(&f->digests, vv_index_pos(x, (uint32_t)i), &x->digest[i]);
-	h->tie[k] = check;
+	h->digests_check[k] = check;
 	return rc;
 }
 
 /* Marks the entries of this rank's layers that the store still has. One that is damaged is as good as gone. */
 static int find_left(struct varve *v, const struct left *of, uint32_t *stays)
 {
-	struct vv_index_cache *h = v->history;
+	struct vv_index_cache *h = v->index_cache;
 	struct vv_listing all = { 0 };
 	int rc = vv_catalog_list(&v->ctx.lineage, 0, &all);
 
@@ -219,7 +219,7 @@ static int find_left(struct varve *v, const struct left *of, uint32_t *stays)
 		uint64_t layer = h->index.layer[k];
 		struct vv_layer_file *f = NULL;
 
-		if (vv_run_rank(layer) != v->ctx.rank || !of[k].hi || !vv_catalog_lists(&all, layer))
+		if (vv_run_rank(layer) != v->ctx.rank || !of[k].hi || !vv_catalog_has_layer(&all, layer))
 			continue;
 		rc = vv_layer_file_open(&v->ctx.lineage, layer, 0, &f);
 		if (rc == 0)
@@ -236,14 +236,14 @@ static int find_left(struct varve *v, const struct left *of, uint32_t *stays)
 }
 
 /* Of what other ranks hold, that stays which this one's regions do; what they held and is gone is not known any more. */
-static void settle_region(const struct varve *v, struct vv_region *r, uint32_t *stays)
+static void mark_kept(const struct varve *v, struct vv_region *r, uint32_t *stays)
 {
 	for (size_t c = 0; c < r->n_chunks; c++) {
 		uint32_t e = r->was[c] - VV_CHUNK_FIRST;
 
 		if (r->was[c] < VV_CHUNK_FIRST)
 			continue;
-		if (vv_run_rank(vv_index_layer(&v->history->index, e)) != v->ctx.rank)
+		if (vv_run_rank(vv_index_layer(&v->index_cache->index, e)) != v->ctx.rank)
 			stays[e] = 1;
 		if (!stays[e]) {
 			r->was[c] = VV_CHUNK_UNKNOWN;
@@ -254,7 +254,7 @@ static void settle_region(const struct varve *v, struct vv_region *r, uint32_t *
 
 static int prune(struct varve *v, uint32_t *stays)
 {
-	struct vv_index_cache *h = v->history;
+	struct vv_index_cache *h = v->index_cache;
 	struct left *of = vv_mem_new(h->index.n_layers, sizeof(*of));
 	int rc = of ? 0 : VV_ENOMEM;
 
@@ -266,7 +266,7 @@ static int prune(struct varve *v, uint32_t *stays)
 	}
 	vv_mem_free(of);
 	for (size_t i = 0; rc == 0 && i < v->n_regions; i++)
-		settle_region(v, v->region[i], stays);
+		mark_kept(v, v->region[i], stays);
 	if (rc == 0)
 		rc = vv_index_cache_shrink(h, 0, stays);
 	if (rc == 0)
@@ -276,14 +276,14 @@ static int prune(struct varve *v, uint32_t *stays)
 
 int vv_index_limit_prune(struct varve *v)
 {
-	uint32_t *stays = vv_mem_new(v->history->index.n, sizeof(*stays));
+	uint32_t *stays = vv_mem_new(v->index_cache->index.n, sizeof(*stays));
 	int rc = stays ? prune(v, stays) : VV_ENOMEM;
 
 	vv_mem_free(stays);
-	vv_referenced_layers_reclaimed(v);
+	vv_referenced_layers_after_gc(v);
 	if (rc)
 		return rc;
-	v->history->cached = 0; /* gc has removed the cache */
-	v->history->since = v->history->index.n_layers;
+	v->index_cache->cached = 0; /* gc has removed the cache */
+	v->index_cache->n_layers_since = v->index_cache->index.n_layers;
 	return 0;
 }

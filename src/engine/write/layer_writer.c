@@ -40,7 +40,7 @@ int vv_layer_writer_begin(struct vv_layer_writer *p)
 {
 	int rc = begin_head(p);
 
-	return rc ? rc : vv_index_reserve(&p->v->history->index, p->chunks);
+	return rc ? rc : vv_index_reserve(&p->v->index_cache->index, p->chunks);
 }
 
 int vv_layer_writer_open(struct vv_layer_writer *p, const struct vv_block_writer_options *opt)
@@ -70,10 +70,10 @@ int vv_layer_writer_open(struct vv_layer_writer *p, const struct vv_block_writer
 
 static bool is_same(struct vv_layer_writer *p, const struct vv_region *r, size_t i, const struct vv_digest *d)
 {
-	const struct vv_digest *old = vv_index_cache_was(p->v->history, r, i);
+	const struct vv_digest *old = vv_index_cache_was(p->v->index_cache, r, i);
 
 	return old && vv_digest_equal(old, d) &&
-	       (r->was[i] < VV_CHUNK_FIRST || vv_trust_entry(&p->v->ctx.lineage, p->v->history, r->was[i] - VV_CHUNK_FIRST));
+	       (r->was[i] < VV_CHUNK_FIRST || vv_trust_check_entry(&p->v->ctx.lineage, p->v->index_cache, r->was[i] - VV_CHUNK_FIRST));
 }
 
 bool vv_layer_writer_known(struct vv_layer_writer *p, struct vv_region *r, size_t i, const struct vv_digest *d)
@@ -82,7 +82,7 @@ bool vv_layer_writer_known(struct vv_layer_writer *p, struct vv_region *r, size_
 	uint32_t e;
 
 	if (!p->v->ctx.dedup) { /* but not twice in one epoch: a thousand entries of one digest make an index slow */
-		e = vv_index_find(&p->v->history->index, d);
+		e = vv_index_find(&p->v->index_cache->index, d);
 		if (e == VV_INDEX_NONE || e < p->old_entries)
 			return false;
 		r->now[i] = e + VV_CHUNK_FIRST;
@@ -98,8 +98,8 @@ bool vv_layer_writer_known(struct vv_layer_writer *p, struct vv_region *r, size_
 		p->st.bytes_zero += len;
 		return true;
 	}
-	e = vv_index_find(&p->v->history->index, d);
-	if (e == VV_INDEX_NONE || !vv_trust_entry(&p->v->ctx.lineage, p->v->history, e))
+	e = vv_index_find(&p->v->index_cache->index, d);
+	if (e == VV_INDEX_NONE || !vv_trust_check_entry(&p->v->ctx.lineage, p->v->index_cache, e))
 		return false;
 	r->now[i] = e + VV_CHUNK_FIRST;
 	if (vv_rank_dedup_is_claim(p, r->now[i]))
@@ -108,7 +108,7 @@ bool vv_layer_writer_known(struct vv_layer_writer *p, struct vv_region *r, size_
 	return true;
 }
 
-int vv_layer_writer_note(struct vv_layer_writer *p, const struct vv_digest *d, uint32_t len, uint32_t entry)
+int vv_layer_writer_add_digest(struct vv_layer_writer *p, const struct vv_digest *d, uint32_t len, uint32_t entry)
 {
 	int rc;
 
@@ -119,13 +119,13 @@ int vv_layer_writer_note(struct vv_layer_writer *p, const struct vv_digest *d, u
 }
 
 static int append(struct vv_layer_writer *p, const struct vv_region *r, const struct vv_digest *d, uint32_t entry, const void *bytes, size_t len,
-		  enum vv_place how, uint32_t tag)
+		  enum vv_place_stability how, uint32_t tag)
 {
 	struct vv_form form = vv_recipe_form(r->shape.type, false, r->shape.ndim, r->shape.dim);
-	int rc = vv_layer_writer_note(p, d, (uint32_t)len, entry);
+	int rc = vv_layer_writer_add_digest(p, d, (uint32_t)len, entry);
 
 	if (rc == 0)
-		rc = vv_block_writer_add(p->block_writer, bytes, len, &form, tag, how != VV_PLACE_LYING);
+		rc = vv_block_writer_add(p->block_writer, bytes, len, &form, tag, how != VV_PLACE_STABLE);
 	if (rc)
 		return rc;
 	p->pos += len;
@@ -146,7 +146,7 @@ static int is_overwritten(const struct vv_region *r, size_t i)
  * it is placed in the order of the promises. Of what has changed since, what it was is as good where that is stored; else it is stored as it is now, if
  * nobody else relies on the entry. */
 static int place_claim(struct vv_layer_writer *p, const struct vv_region *r, size_t i, const struct vv_digest *d, const void *bytes,
-		       enum vv_place how, uint32_t tag, bool *added)
+		       enum vv_place_stability how, uint32_t tag, bool *added)
 {
 	size_t len = vv_region_chunk_len(r, i), k = vv_rank_dedup_number(p, r->now[i]);
 	uint32_t e = r->now[i] - VV_CHUNK_FIRST;
@@ -155,34 +155,34 @@ static int place_claim(struct vv_layer_writer *p, const struct vv_region *r, siz
 	int rc;
 
 	*added = false;
-	if (*state == VV_CLAIM_REFERRED)
+	if (*state == VV_CLAIM_REMOTE)
 		return 0;
 	if (*state == VV_CLAIM_PLACED) {
 		p->st.bytes_dup_space += len;
 		return 0;
 	}
-	if (how == VV_PLACE_CHANGED && (*state == VV_CLAIM_LENT || p->claims->shared[k]))
+	if (how == VV_PLACE_CHANGED && (*state == VV_CLAIM_SHARED || p->claims->shared[k]))
 		return is_overwritten(r, i);
-	if (*state == VV_CLAIM_LENT && p->claims->pos[k] != p->pos)
+	if (*state == VV_CLAIM_SHARED && p->claims->pos[k] != p->pos)
 		return vv_err_set(VV_EINVAL, "a chunk was promised position %" PRIu64 " and comes to %" PRIu64, p->claims->pos[k],
 				  p->pos);
-	rc = vv_index_source(&p->v->history->index, p->layer, &source);
+	rc = vv_index_source(&p->v->index_cache->index, p->layer, &source);
 	if (rc == 0)
 		rc = append(p, r, d, VV_INDEX_NONE, bytes, len, how, tag);
 	if (rc)
 		return rc;
 	if (how == VV_PLACE_CHANGED)
-		vv_index_rename(&p->v->history->index, e, d);
-	vv_index_move(&p->v->history->index, e, source, p->pos - len);
+		vv_index_rename(&p->v->index_cache->index, e, d);
+	vv_index_move(&p->v->index_cache->index, e, source, p->pos - len);
 	*state = VV_CLAIM_PLACED;
 	*added = true;
 	return 0;
 }
 
 int vv_layer_writer_place(struct vv_layer_writer *p, struct vv_region *r, size_t i, const struct vv_digest *d, const void *bytes,
-		  enum vv_place how, uint32_t tag, bool *added)
+		  enum vv_place_stability how, uint32_t tag, bool *added)
 {
-	struct vv_index *x = &p->v->history->index;
+	struct vv_index *x = &p->v->index_cache->index;
 	size_t len = vv_region_chunk_len(r, i);
 	uint32_t e;
 	int rc;

@@ -22,7 +22,7 @@ struct vv_layer_writer {
 	uint64_t epoch, layer;
 	size_t old_entries; /* of the index; above it is this epoch's */
 	bool keyframe;
-	bool captured; /* tiles are copied or fenced for it */
+	bool captured; /* tiles are copied or write-protected for it */
 	bool opened;   /* the store may hold something of it */
 	size_t chunks; /* to be looked at */
 	uint64_t paged; /* bytes that are dirty in regions that have chunks */
@@ -35,7 +35,7 @@ struct vv_layer_writer {
 	struct vv_digests digests;
 	struct vv_copies_section copies; /* of this rank's content that others store too */
 	uint64_t pos; /* end of the payload */
-	size_t lent;  /* bytes of the buffer, to its tables */
+	size_t borrowed;  /* bytes of the buffer, to its tables */
 	struct vv_commit_rank record; /* of the layer, once it is stored */
 	struct vv_layer_source source;
 	struct vv_store_tiles *storing;     /* engine/memory/store_tiles.c, while it is under way */
@@ -52,24 +52,24 @@ int vv_layer_writer_open(struct vv_layer_writer *p, const struct vv_block_writer
 /* Does the chunk hold what it held, or something that is stored already (then r->now says where)? */
 bool vv_layer_writer_known(struct vv_layer_writer *p, struct vv_region *r, size_t i, const struct vv_digest *d);
 /* What is known of bytes that are placed. */
-enum vv_place {
-	VV_PLACE_LYING,   /* they stay as they are until they are stored */
-	VV_PLACE_FLEETING, /* only until they are placed */
+enum vv_place_stability {
+	VV_PLACE_STABLE,   /* they stay as they are until they are stored */
+	VV_PLACE_VOLATILE, /* only until they are placed */
 	VV_PLACE_CHANGED, /* the same; and when it was found out that they are new, they were others */
 };
 
 /* DIGESTS will name what is placed next, of which this is the index's entry; VV_INDEX_NONE: it has one from before, or others know it by p->digests. */
-int vv_layer_writer_note(struct vv_layer_writer *p, const struct vv_digest *d, uint32_t len, uint32_t entry);
+int vv_layer_writer_add_digest(struct vv_layer_writer *p, const struct vv_digest *d, uint32_t len, uint32_t entry);
 /* The chunk's bytes, of this digest, go into the payload, unless the same were placed meanwhile: *added = false. */
 int vv_layer_writer_place(struct vv_layer_writer *p, struct vv_region *r, size_t i, const struct vv_digest *d, const void *bytes,
-		  enum vv_place how, uint32_t tag, bool *added);
+		  enum vv_place_stability how, uint32_t tag, bool *added);
 /* A chunk's state as a run. */
 struct vv_run vv_layer_writer_run(const struct vv_index *x, const struct vv_region *r, size_t i, uint32_t state);
 
 /* The digests of this epoch's new content, in the order of its positions: the tail of the index. */
 static inline struct vv_digest *vv_layer_writer_new_digests(const struct vv_layer_writer *p)
 {
-	return p->v->history->index.digest + p->old_entries;
+	return p->v->index_cache->index.digest + p->old_entries;
 }
 
 #endif

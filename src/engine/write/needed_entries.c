@@ -70,7 +70,7 @@ static int by_place(const void *a, const void *b)
 	return (x->pos > y->pos) - (x->pos < y->pos);
 }
 
-void vv_needed_entries_settle(struct vv_needed_entries *n)
+void vv_needed_entries_sort(struct vv_needed_entries *n)
 {
 	if (n->n)
 		qsort(n->v, n->n, sizeof(*n->v), by_place);
@@ -110,7 +110,7 @@ static bool is_known(const struct vv_need *d, const struct vv_index *x, size_t e
 	return i && vv_index_layer(x, (uint32_t)i - 1) == d->layer;
 }
 
-bool vv_needed_entries_met(const struct vv_needed_entries *n, const struct vv_index *x, size_t entries)
+bool vv_needed_entries_are_in(const struct vv_needed_entries *n, const struct vv_index *x, size_t entries)
 {
 	uint32_t e = 0;
 

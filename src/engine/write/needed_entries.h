@@ -21,13 +21,13 @@ int vv_needed_entries_add(struct vv_needed_entries *n, uint64_t layer, uint64_t 
 /* All that a table has of this rank's layers, but of the regions that are left out (by number; NULL: none). */
 int vv_needed_entries_add_table(struct vv_needed_entries *n, const struct vv_run_table *t, uint32_t rank, const bool *left_out);
 /* After all are added, before any of the questions. */
-void vv_needed_entries_settle(struct vv_needed_entries *n);
+void vv_needed_entries_sort(struct vv_needed_entries *n);
 
 /* Anything of this layer? The chunk at this position of it? */
 bool vv_needed_entries_layer(const struct vv_needed_entries *n, uint64_t layer);
 bool vv_needed_entries_chunk(const struct vv_needed_entries *n, uint64_t layer, uint64_t pos);
 /* Are all chunks among the first `entries` entries, which are in the order of their places? Of those that are cut by content: at least one at or before each
  * need, for what is oldest is forgotten first. */
-bool vv_needed_entries_met(const struct vv_needed_entries *n, const struct vv_index *x, size_t entries);
+bool vv_needed_entries_are_in(const struct vv_needed_entries *n, const struct vv_index *x, size_t entries);
 
 #endif

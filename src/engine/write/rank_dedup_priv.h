@@ -2,7 +2,7 @@
 #ifndef VV_ENGINE_WRITE_RANK_DEDUP_PRIV_H
 #define VV_ENGINE_WRITE_RANK_DEDUP_PRIV_H
 
-#include "core/ranks/judge_round.h"
+#include "core/ranks/owner_batch.h"
 #include "engine/write/rank_dedup.h"
 #include "engine/ranks/exchange.h"
 #include "engine/ranks/group.h"
@@ -11,23 +11,23 @@ struct vv_rank_dedup_priv { /* everything that is said in one epoch; it stays un
 	struct vv_group *g;
 	struct vv_comm *comm;
 	struct vv_layer_writer *p;
-	uint32_t *order;  /* claims by judge */
-	struct vv_exchange hello;
-	struct vv_exchange known; /* what this rank stored before the session, for the judges */
-	struct vv_exchange claims, queries, answers, verdicts, lent, where;
-	struct vv_judge_round judged;
+	uint32_t *order;  /* claims by home rank */
+	struct vv_exchange counts;
+	struct vv_exchange known; /* what this rank stored before the session, for the home ranks */
+	struct vv_exchange claims, queries, answers, decisions, shared_positions, locations;
+	struct vv_owner_batch batch;
 	uint64_t *sums;
-	int (*promise)(struct vv_layer_writer *p); /* gives all lent content its position in the payload */
-	bool over; /* all ranks know that it failed, or the group is broken: no more is said */
+	int (*assign_positions)(struct vv_layer_writer *p); /* gives all shared content its position in the payload */
+	bool failed; /* all ranks know that it failed, or the group is broken: no more is said */
 };
 
 /* A failure of one rank is carried in rc to the next of these, where it becomes everybody's. */
 static inline int vv_rank_dedup_priv_sum(struct vv_rank_dedup_priv *t, int rc, uint64_t *v, size_t n)
 {
-	if (t->over)
+	if (t->failed)
 		return rc;
 	rc = vv_group_sum(t->g, t->comm, rc, v, n);
-	t->over = rc != 0;
+	t->failed = rc != 0;
 	return rc;
 }
 
@@ -38,23 +38,23 @@ static inline int vv_rank_dedup_priv_agree(struct vv_rank_dedup_priv *t, int rc)
 
 static inline const struct vv_digest *vv_rank_dedup_priv_digest(const struct vv_layer_writer *p, size_t claim)
 {
-	return &p->v->history->index.digest[p->old_entries + claim];
+	return &p->v->index_cache->index.digest[p->old_entries + claim];
 }
 
-static inline int vv_rank_dedup_priv_refer(struct vv_layer_writer *p, size_t claim, uint64_t source, uint64_t pos)
+static inline int vv_rank_dedup_priv_mark_remote(struct vv_layer_writer *p, size_t claim, uint64_t source, uint64_t pos)
 {
 	struct vv_claims *c = p->claims;
 
-	vv_index_move(&p->v->history->index, (uint32_t)(p->old_entries + claim), source, pos);
-	c->state[claim] = VV_CLAIM_REFERRED;
-	c->referred += vv_dedup_judge_tag_len(c->tag[claim]);
+	vv_index_move(&p->v->index_cache->index, (uint32_t)(p->old_entries + claim), source, pos);
+	c->state[claim] = VV_CLAIM_REMOTE;
+	c->remote_bytes += vv_owner_index_tag_len(c->tag[claim]);
 	return 0;
 }
 
-static inline void vv_rank_dedup_priv_lend(struct vv_layer_writer *p, size_t claim)
+static inline void vv_rank_dedup_priv_mark_shared(struct vv_layer_writer *p, size_t claim)
 {
-	p->claims->state[claim] = VV_CLAIM_LENT;
-	p->claims->lent += vv_dedup_judge_tag_len(p->claims->tag[claim]);
+	p->claims->state[claim] = VV_CLAIM_SHARED;
+	p->claims->shared_bytes += vv_owner_index_tag_len(p->claims->tag[claim]);
 }
 
 #endif

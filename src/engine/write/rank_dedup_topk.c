@@ -30,7 +30,7 @@ static struct vv_tuple *tuples(const struct vv_rank_dedup_priv *t)
 /* The claim with this digest; the number of claims if it is none of this rank's. */
 static size_t claim_of(const struct vv_layer_writer *p, const struct vv_digest *d)
 {
-	uint32_t e = vv_index_find(&p->v->history->index, d);
+	uint32_t e = vv_index_find(&p->v->index_cache->index, d);
 
 	if (e == VV_INDEX_NONE || e < p->old_entries || e - p->old_entries >= p->claims->n)
 		return p->claims->n;
@@ -38,7 +38,7 @@ static size_t claim_of(const struct vv_layer_writer *p, const struct vv_digest *
 }
 
 /* Where the owners put what others refer to: each says it of its own, and the sum is known to all. */
-static int tell_positions(struct vv_rank_dedup_priv *t, const struct vv_tuple *top, size_t n, uint64_t *pos)
+static int share_positions(struct vv_rank_dedup_priv *t, const struct vv_tuple *top, size_t n, uint64_t *pos)
 {
 	for (size_t i = 0; i < n; i++)
 		pos[i] = top[i].rank == t->g->rank && top[i].count > 1 ? t->p->claims->pos[claim_of(t->p, &top[i].digest)] : 0;
@@ -48,7 +48,7 @@ static int tell_positions(struct vv_rank_dedup_priv *t, const struct vv_tuple *t
 /* Lines 17 to 21. What others hold and this rank does not is remembered, too: it may get it in a later epoch. */
 static int apply_top(struct vv_rank_dedup_priv *t, const struct vv_tuple *top, size_t n, const uint64_t *pos)
 {
-	struct vv_index *x = &t->p->v->history->index;
+	struct vv_index *x = &t->p->v->index_cache->index;
 	uint64_t *source = vv_mem_new(t->g->size, sizeof(*source)); /* 1 + its number */
 	int rc = source ? 0 : VV_ENOMEM;
 
@@ -63,7 +63,7 @@ static int apply_top(struct vv_rank_dedup_priv *t, const struct vv_tuple *top, s
 			source[rank]++;
 		}
 		if (rc == 0 && k < t->p->claims->n)
-			rc = vv_rank_dedup_priv_refer(t->p, k, source[rank] - 1, pos[i]);
+			rc = vv_rank_dedup_priv_mark_remote(t->p, k, source[rank] - 1, pos[i]);
 		else if (rc == 0 && vv_index_find(x, &top[i].digest) == VV_INDEX_NONE)
 			rc = vv_index_add_from(x, &top[i].digest, source[rank] - 1, pos[i], &e);
 	}
@@ -71,7 +71,7 @@ static int apply_top(struct vv_rank_dedup_priv *t, const struct vv_tuple *top, s
 	return rc;
 }
 
-int vv_rank_dedup_topk_ask(struct vv_rank_dedup_priv *t)
+int vv_rank_dedup_topk_exchange(struct vv_rank_dedup_priv *t)
 {
 	struct vv_claims *c = t->p->claims;
 	struct vv_tuple *mine = tuples(t), *top = NULL;
@@ -84,23 +84,23 @@ int vv_rank_dedup_topk_ask(struct vv_rank_dedup_priv *t)
 		return rc;
 	}
 	rc = vv_topk_allreduce(t->comm, mine, c->n, t->g->threshold, &top, &n);
-	t->over = rc != 0;
+	t->failed = rc != 0;
 	for (size_t i = 0; rc == 0 && i < n; i++) {
 		size_t k = claim_of(t->p, &top[i].digest);
 
 		if (top[i].count > 1 && k < c->n && top[i].rank == t->g->rank)
-			vv_rank_dedup_priv_lend(t->p, k);
+			vv_rank_dedup_priv_mark_shared(t->p, k);
 		else if (top[i].count > 1 && k < c->n)
-			c->state[k] = VV_CLAIM_REFERRED;
+			c->state[k] = VV_CLAIM_REMOTE;
 	}
 	if (rc == 0) {
 		pos = vv_mem_new(n, sizeof(*pos));
-		rc = pos ? t->promise(t->p) : VV_ENOMEM;
+		rc = pos ? t->assign_positions(t->p) : VV_ENOMEM;
 		rc = vv_rank_dedup_priv_agree(t, rc);
 	}
 	if (rc == 0) {
-		rc = tell_positions(t, top, n, pos);
-		t->over = rc != 0;
+		rc = share_positions(t, top, n, pos);
+		t->failed = rc != 0;
 	}
 	if (rc == 0)
 		rc = apply_top(t, top, n, pos);

@@ -5,6 +5,6 @@
 #include "engine/write/rank_dedup_priv.h"
 
 /* The paper's way. All ranks together. */
-int vv_rank_dedup_topk_ask(struct vv_rank_dedup_priv *t);
+int vv_rank_dedup_topk_exchange(struct vv_rank_dedup_priv *t);
 
 #endif

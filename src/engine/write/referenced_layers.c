@@ -30,7 +30,7 @@ static bool can_see(const struct varve *v, uint64_t layer)
 
 	if (!v->ctx.store->ops->size)
 		return false;
-	return !g || !g->split || (vv_run_epoch(layer) > v->tip.highest_at_open && rank < g->size && g->place[rank] == g->place[g->rank]);
+	return !g || !g->has_local_stores || (vv_run_epoch(layer) > v->tip.highest_at_open && rank < g->size && g->storage_node[rank] == g->storage_node[g->rank]);
 }
 
 static int look(const struct varve *v, uint64_t layer, uint64_t *size)
@@ -76,7 +76,7 @@ static int ask(struct varve *v, uint64_t layer)
 	l = get(v->referenced, layer);
 	if (!l)
 		return VV_ENOMEM;
-	l->asked = true;
+	l->is_needed_next = true;
 	return 0;
 }
 
@@ -100,16 +100,16 @@ static int ask_runs(struct varve *v, const struct vv_runs *runs, uint64_t but)
 static void ask_none(struct vv_referenced_layers *f)
 {
 	for (size_t i = 0; i < f->n; i++)
-		f->v[i].asked = false;
+		f->v[i].is_needed_next = false;
 }
 
-static void settle(struct vv_referenced_layers *f)
+static void commit_needed(struct vv_referenced_layers *f)
 {
 	for (size_t i = 0; i < f->n; i++)
-		f->v[i].holds = f->v[i].asked;
+		f->v[i].is_needed = f->v[i].is_needed_next;
 }
 
-int vv_referenced_layers_found(struct varve *v)
+int vv_referenced_layers_load(struct varve *v)
 {
 	const struct vv_run_table *t = v->tip.table;
 	struct vv_referenced_layers *f = v->referenced;
@@ -122,11 +122,11 @@ int vv_referenced_layers_found(struct varve *v)
 		rc = ask_runs(v, &t->region[i].runs, 0);
 	if (rc)
 		return rc;
-	settle(f);
+	commit_needed(f);
 	return 0;
 }
 
-static int gone(struct vv_layer_writer *p, uint64_t layer, const char *how)
+static int err_layer_gone(struct vv_layer_writer *p, uint64_t layer, const char *how)
 {
 	char object[VV_NAME_MAX];
 
@@ -153,18 +153,18 @@ static bool learn(struct varve *v, uint64_t layer)
 {
 	uint64_t epoch = vv_run_epoch(layer);
 
-	if (vv_provenance_knows(&v->ctx.lineage, epoch))
-		return !vv_provenance_turned(&v->ctx.lineage);
-	if (vv_layer_file_meet(&v->ctx.lineage, layer) < 0 || !vv_provenance_knows(&v->ctx.lineage, epoch))
-		vv_layer_file_meet(&v->ctx.lineage, vv_run_layer(epoch, v->ctx.rank));
-	if (!vv_provenance_knows(&v->ctx.lineage, epoch))
-		vv_provenance_cannot(&v->ctx.lineage, epoch);
-	return !vv_provenance_turned(&v->ctx.lineage);
+	if (vv_provenance_is_known(&v->ctx.lineage, epoch))
+		return !vv_provenance_was_replaced(&v->ctx.lineage);
+	if (vv_layer_file_read_eras(&v->ctx.lineage, layer) < 0 || !vv_provenance_is_known(&v->ctx.lineage, epoch))
+		vv_layer_file_read_eras(&v->ctx.lineage, vv_run_layer(epoch, v->ctx.rank));
+	if (!vv_provenance_is_known(&v->ctx.lineage, epoch))
+		vv_provenance_mark_unknown(&v->ctx.lineage, epoch);
+	return !vv_provenance_was_replaced(&v->ctx.lineage);
 }
 
-int vv_referenced_layers_learn(struct vv_layer_writer *p)
+int vv_referenced_layers_read_eras(struct vv_layer_writer *p)
 {
-	bool holds = !vv_provenance_turned(&p->v->ctx.lineage);
+	bool holds = !vv_provenance_was_replaced(&p->v->ctx.lineage);
 	struct vv_err_state error;
 	uint64_t last = 0;
 
@@ -190,7 +190,7 @@ static int ask_pass(struct vv_layer_writer *p)
 	int rc = ask(p->v, p->layer);
 
 	for (size_t i = 0; i < f->n; i++)
-		f->v[i].asked = f->v[i].holds && !p->keyframe;
+		f->v[i].is_needed_next = f->v[i].is_needed && !p->keyframe;
 	for (size_t i = 0; rc == 0 && i < p->n_regions; i++)
 		rc = ask_runs(p->v, &p->head.region[i].runs, p->layer);
 	return rc; /* the layer itself has just been written */
@@ -202,13 +202,13 @@ static int check_layer(struct vv_layer_writer *p, struct vv_referenced_layers_la
 	int rc = look(p->v, l->layer, &size);
 
 	if (rc == VV_ENOENT)
-		return gone(p, l->layer, "was removed");
+		return err_layer_gone(p, l->layer, "was removed");
 	if (rc == 0 && size != l->size) /* the first time, when one that was cut has lost its trailer; or it has been replaced */
-		rc = vv_layer_file_meet(&p->v->ctx.lineage, l->layer);
-	if (rc == 0 && vv_provenance_turned(&p->v->ctx.lineage))
+		rc = vv_layer_file_read_eras(&p->v->ctx.lineage, l->layer);
+	if (rc == 0 && vv_provenance_was_replaced(&p->v->ctx.lineage))
 		return turned(p);
 	if (rc == VV_EDAMAGED || (rc == 0 && size < l->size))
-		return gone(p, l->layer, "was cut short, or overwritten,");
+		return err_layer_gone(p, l->layer, "was cut short, or overwritten,");
 	if (rc == 0)
 		l->size = size;
 	return rc;
@@ -217,16 +217,16 @@ static int check_layer(struct vv_layer_writer *p, struct vv_referenced_layers_la
 /* Other ranks are still writing those of the same epoch. */
 static bool is_due(const struct vv_layer_writer *p, const struct vv_referenced_layers_layer *l)
 {
-	return l->asked && vv_run_epoch(l->layer) < p->epoch;
+	return l->is_needed_next && vv_run_epoch(l->layer) < p->epoch;
 }
 
 /* Nobody else has laid down what this session has. */
 static int check_own(struct vv_layer_writer *p)
 {
 	struct vv_era own = { p->v->tip.era, p->epoch, p->v->tip.token };
-	int rc = vv_provenance_meet(&p->v->ctx.lineage, &(struct vv_era_table){ &own, 1, 1 });
+	int rc = vv_provenance_add(&p->v->ctx.lineage, &(struct vv_era_table){ &own, 1, 1 });
 
-	return rc == VV_EDAMAGED || vv_provenance_turned(&p->v->ctx.lineage) ? turned(p) : rc;
+	return rc == VV_EDAMAGED || vv_provenance_was_replaced(&p->v->ctx.lineage) ? turned(p) : rc;
 }
 
 int vv_referenced_layers_check(struct vv_layer_writer *p)
@@ -244,14 +244,14 @@ int vv_referenced_layers_check(struct vv_layer_writer *p)
 			looked++;
 		}
 	for (size_t n = f->n - i; rc == 0 && n > 0; n--) {
-		f->turn = f->turn >= i && f->turn < f->n ? f->turn : i;
-		if (is_due(p, &f->v[f->turn])) {
+		f->next_check = f->next_check >= i && f->next_check < f->n ? f->next_check : i;
+		if (is_due(p, &f->v[f->next_check])) {
 			if (looked >= LEAST && vv_clock_ns() - start > LONG_NS)
 				break;
-			rc = check_layer(p, &f->v[f->turn]);
+			rc = check_layer(p, &f->v[f->next_check]);
 			looked++;
 		}
-		f->turn++;
+		f->next_check++;
 	}
 	return rc;
 }
@@ -263,11 +263,11 @@ void vv_referenced_layers_accept(struct vv_layer_writer *p)
 	if (!l)
 		return;
 	l->size = p->st.bytes_layer;
-	l->asked = true;
-	settle(p->v->referenced);
+	l->is_needed_next = true;
+	commit_needed(p->v->referenced);
 }
 
-void vv_referenced_layers_reclaimed(struct varve *v)
+void vv_referenced_layers_after_gc(struct varve *v)
 {
 	struct vv_referenced_layers *f = v->referenced;
 	struct vv_err_state error;
@@ -276,7 +276,7 @@ void vv_referenced_layers_reclaimed(struct varve *v)
 	vv_err_save(0, &error);
 	for (size_t i = 0; i < f->n; i++) {
 		uint64_t size = 0; /* if it cannot be looked at, the next epoch learns it */
-		int rc = f->v[i].holds ? look(v, f->v[i].layer, &size) : VV_ENOENT;
+		int rc = f->v[i].is_needed ? look(v, f->v[i].layer, &size) : VV_ENOENT;
 
 		f->v[i].size = size;
 		if (rc != VV_ENOENT)

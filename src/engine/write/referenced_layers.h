@@ -14,27 +14,27 @@ struct vv_layer_writer;
 struct vv_referenced_layers_layer {
 	uint64_t layer;
 	uint64_t size; /* that it had; 0: not known yet */
-	bool holds;    /* the newest epoch stands on it */
-	bool asked;    /* the epoch under way would */
+	bool is_needed;    /* the newest epoch stands on it */
+	bool is_needed_next;    /* the epoch under way would */
 };
 
 struct vv_referenced_layers { /* starts empty */
 	struct vv_referenced_layers_layer *v; /* ascending; also layers that hold nothing now, because of their sizes */
 	size_t n, cap;
-	size_t turn; /* where looking goes on, if it takes too long to look at all */
+	size_t next_check; /* where looking goes on, if it takes too long to look at all */
 	bool lost;   /* something is gone */
 };
 
 void vv_referenced_layers_fini(struct vv_referenced_layers *f);
 /* The session continues an epoch that it has not laid down, and has its table. */
-int vv_referenced_layers_found(struct varve *v);
+int vv_referenced_layers_load(struct varve *v);
 /* Before the layer is finished: what era each epoch belongs to that it refers to, as far as that can be learned. */
-int vv_referenced_layers_learn(struct vv_layer_writer *p);
+int vv_referenced_layers_read_eras(struct vv_layer_writer *p);
 /* The layer is stored. VV_EDAMAGED: something that it refers to is gone, or has become shorter. */
 int vv_referenced_layers_check(struct vv_layer_writer *p);
 /* The epoch, which was checked, counts. */
 void vv_referenced_layers_accept(struct vv_layer_writer *p);
 /* gc has been at work: what it has removed was not needed, and layers may be shorter. */
-void vv_referenced_layers_reclaimed(struct varve *v);
+void vv_referenced_layers_after_gc(struct varve *v);
 
 #endif

@@ -3,7 +3,6 @@
 #include "base/mem.h"
 #include "engine/write/rank_dedup.h"
 #include "engine/ranks/group.h"
-#include "engine/ranks/shared_samples.h"
 #include <string.h>
 
 /* Bytes of a layer beside its blocks, at most; what is not used of it is a hole. */
@@ -11,7 +10,7 @@ enum { LEAST = 1 << 20, PER_REGION = 2048, PER_CHUNK = 160 };
 
 static bool together(const struct vv_group *g, uint32_t a, uint32_t b)
 {
-	if (g->place[a] != g->place[b])
+	if (g->storage_node[a] != g->storage_node[b])
 		return false;
 	return g->aggregate ? a / g->aggregate == b / g->aggregate : g->host[a] == g->host[b];
 }
@@ -30,8 +29,7 @@ int vv_shared_file_plan(struct vv_group *g, struct vv_store *store)
 		g->bundle.last++;
 	g->bundle.room = vv_mem_new(g->size, sizeof(*g->bundle.room));
 	g->bundle.len = vv_mem_new(g->size, sizeof(*g->bundle.len));
-	g->bundle.tasting = vv_mem_new(1, sizeof(*g->bundle.tasting));
-	return g->bundle.room && g->bundle.len && g->bundle.tasting ? 0 : VV_ENOMEM;
+	return g->bundle.room && g->bundle.len ? 0 : VV_ENOMEM;
 }
 
 static uint64_t room_for(const struct vv_layer_writer *p)
@@ -42,7 +40,7 @@ static uint64_t room_for(const struct vv_layer_writer *p)
 		chunks += p->region[i]->shape.len / p->region[i]->shape.chunk + 1;
 	if (p->claims)
 		for (size_t k = 0; k < p->claims->n; k++)
-			bytes += p->claims->state[k] == VV_CLAIM_REFERRED ? 0 : vv_dedup_judge_tag_len(p->claims->tag[k]);
+			bytes += p->claims->state[k] == VV_CLAIM_REMOTE ? 0 : vv_owner_index_tag_len(p->claims->tag[k]);
 	else
 		bytes = p->st.bytes_dirty;
 	bytes += LEAST + (uint64_t)p->n_regions * PER_REGION + chunks * PER_CHUNK;
@@ -105,19 +103,6 @@ static int check_rooms(const struct vv_group *g)
 	return 0;
 }
 
-/* Before anything is coded: by which recipes; told with the layer. */
-static int taste(struct vv_layer_writer *p, struct vv_comm *comm)
-{
-	struct vv_group *g = p->v->ctx.group;
-	struct vv_shared_samples *t = g->bundle.tasting;
-	int rc = p->v->coding->codec ? vv_shared_samples_share(t, g, comm, g->bundle.first, g->bundle.last) : 0;
-
-	p->v->coding->tasting = t;
-	if (rc == 0)
-		rc = vv_head_add_stat(&p->head, "n.tasted", vv_shared_samples_shared(t));
-	return rc ? rc : vv_head_add_stat(&p->head, "n.alike", vv_shared_samples_alike(t));
-}
-
 /* A leader that heard first of one who gave up has removed its file: then that is what happened. */
 static int join(struct vv_layer_writer *p, struct vv_comm *comm, const char *object)
 {
@@ -148,9 +133,7 @@ int vv_shared_file_begin(struct vv_layer_writer *p, struct vv_comm *comm)
 		rc = vv_comm_allgather(comm, &room, g->bundle.room, sizeof(room));
 	if (rc == 0)
 		rc = send_token(g, comm);
-	if (rc == 0)
-		rc = join(p, comm, object);
-	return rc ? rc : taste(p, comm);
+	return rc ? rc : join(p, comm, object);
 }
 
 int vv_shared_file_seal(struct vv_context *ctx)

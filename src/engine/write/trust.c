@@ -30,7 +30,7 @@ static struct vv_layer_file *open_layer(const struct vv_lineage *lin, struct vv_
 	return h->open;
 }
 
-bool vv_trust_layer(const struct vv_lineage *lin, struct vv_index_cache *h, uint32_t entry)
+bool vv_trust_check_layer(const struct vv_lineage *lin, struct vv_index_cache *h, uint32_t entry)
 {
 	size_t k = layer_number(h, entry);
 	struct vv_layer_file *f = NULL;
@@ -41,7 +41,7 @@ bool vv_trust_layer(const struct vv_lineage *lin, struct vv_index_cache *h, uint
 		int rc = vv_layer_file_open(lin, h->index.layer[k], 0, &f);
 
 		h->layer_trust[k] = BAD;
-		if (rc == 0 && vv_layer_section(&f->frame, VV_SECTION_DIGESTS)->check == h->tie[k])
+		if (rc == 0 && vv_layer_section(&f->frame, VV_SECTION_DIGESTS)->check == h->digests_check[k])
 			h->layer_trust[k] = GOOD;
 		vv_layer_file_close(f);
 		vv_err_clear();
@@ -50,7 +50,7 @@ bool vv_trust_layer(const struct vv_lineage *lin, struct vv_index_cache *h, uint
 }
 
 /* Judges one chunk of a block; raw is NULL if the block cannot be read. */
-static void judge(struct vv_index_cache *h, const struct vv_layer_file *f, size_t block, const uint8_t *raw, uint64_t pos,
+static void check_chunk(struct vv_index_cache *h, const struct vv_layer_file *f, size_t block, const uint8_t *raw, uint64_t pos,
 		  uint32_t len, const struct vv_digest *want)
 {
 	const uint8_t *p = raw ? vv_payload_inside(&f->blocks, block, raw, pos, len) : NULL;
@@ -67,7 +67,7 @@ static void judge(struct vv_index_cache *h, const struct vv_layer_file *f, size_
 		h->entry_trust[e] = GOOD;
 }
 
-static void judge_block(struct vv_index_cache *h, const struct vv_layer_file *f, size_t block, const uint8_t *raw)
+static void check_block(struct vv_index_cache *h, const struct vv_layer_file *f, size_t block, const uint8_t *raw)
 {
 	const struct vv_block *b = &f->blocks.v[block];
 	uint64_t first = f->blocks.extent.v[b->extent].pos;
@@ -78,7 +78,7 @@ static void judge_block(struct vv_index_cache *h, const struct vv_layer_file *f,
 		uint64_t i = first > group->pos ? (first - group->pos) / group->chunk : 0;
 
 		for (; i < group->count && group->pos + i * group->chunk < last->pos + last->len; i++)
-			judge(h, f, block, raw, group->pos + i * group->chunk, group->chunk,
+			check_chunk(h, f, block, raw, group->pos + i * group->chunk, group->chunk,
 			      &f->digests.v[group->digest + i]);
 	}
 }
@@ -111,7 +111,7 @@ static void look(const struct vv_lineage *lin, struct vv_index_cache *h, uint32_
 		rc = raw ? vv_layer_file_read_block(f, block, raw, raw + b->raw_len) : VV_ENOMEM;
 		if (rc)
 			vv_log_warn("%s; what it held is stored again where it is needed", vv_err_last());
-		judge_block(h, f, block, rc ? NULL : raw);
+		check_block(h, f, block, rc ? NULL : raw);
 	}
 	if (h->entry_trust[entry] == UNSEEN)
 		h->entry_trust[entry] = BAD;
@@ -119,21 +119,21 @@ static void look(const struct vv_lineage *lin, struct vv_index_cache *h, uint32_
 	vv_err_clear();
 }
 
-bool vv_trust_known(const struct vv_index_cache *h, uint32_t entry)
+bool vv_trust_is_verified(const struct vv_index_cache *h, uint32_t entry)
 {
 	return entry >= h->n_loaded || h->entry_trust[entry] == GOOD;
 }
 
-bool vv_trust_entry(const struct vv_lineage *lin, struct vv_index_cache *h, uint32_t entry)
+bool vv_trust_check_entry(const struct vv_lineage *lin, struct vv_index_cache *h, uint32_t entry)
 {
-	if (vv_trust_known(h, entry))
+	if (vv_trust_is_verified(h, entry))
 		return true;
 	if (h->entry_trust[entry] == UNSEEN)
 		look(lin, h, entry);
 	return h->entry_trust[entry] == GOOD;
 }
 
-void vv_trust_give(struct vv_index_cache *h, uint32_t entry)
+void vv_trust_mark_good(struct vv_index_cache *h, uint32_t entry)
 {
 	if (entry < h->n_loaded)
 		h->entry_trust[entry] = GOOD;

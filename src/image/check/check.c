@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-void vv_check_tell(struct vv_check *c, bool grave, const char *fmt, ...)
+void vv_check_report(struct vv_check *c, bool grave, const char *fmt, ...)
 {
 	char text[512];
 	va_list ap;
@@ -22,16 +22,16 @@ void vv_check_tell(struct vv_check *c, bool grave, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	c->grave += grave;
-	c->tell(c->arg, grave, text);
+	c->report(c->arg, grave, text);
 }
 
 const char *vv_check_given(const struct vv_check *c, const char *word)
 {
 	size_t n = strlen(word);
 
-	for (size_t i = 0; i < c->n_words; i++)
-		if (strncmp(c->word[i], word, n) == 0 && (!c->word[i][n] || c->word[i][n] == '='))
-			return c->word[i][n] ? c->word[i] + n + 1 : i + 1 < c->n_words ? c->word[i + 1] : "";
+	for (size_t i = 0; i < c->n_args; i++)
+		if (strncmp(c->arg_list[i], word, n) == 0 && (!c->arg_list[i][n] || c->arg_list[i][n] == '='))
+			return c->arg_list[i][n] ? c->arg_list[i] + n + 1 : i + 1 < c->n_args ? c->arg_list[i + 1] : "";
 	return NULL;
 }
 
@@ -47,19 +47,19 @@ static bool has_socket_trouble(const struct vv_criu_version *v)
 	return (major > 6 || (major == 6 && minor >= 16)) && (v->major < 4 || (v->major == 4 && v->minor < 2));
 }
 
-static void look_at_rights(struct vv_check *c)
+static void check_rights(struct vv_check *c)
 {
 	char names[VV_CAPABILITIES_WORDS], advice[VV_CAPABILITIES_WORDS];
 
 	vv_capabilities_advice(advice);
 	if (geteuid() != 0)
-		vv_check_tell(c, false, "you are not root: criu needs that, or CAP_CHECKPOINT_RESTORE and more");
+		vv_check_report(c, false, "you are not root: criu needs that, or CAP_CHECKPOINT_RESTORE and more");
 	else if (vv_capabilities_lack(false, names))
-		vv_check_tell(c, true, "%s", advice);
+		vv_check_report(c, true, "%s", advice);
 	else if (vv_capabilities_lack(true, names))
-		vv_check_tell(c, false, "a restore needs %s, which root lacks here", names);
+		vv_check_report(c, false, "a restore needs %s, which root lacks here", names);
 	if (vv_action_script_may_run(vv_workdir_place()) < 0)
-		vv_check_tell(c, true, "%s", vv_err_last());
+		vv_check_report(c, true, "%s", vv_err_last());
 }
 
 int vv_check_criu(struct vv_check *c)
@@ -75,8 +75,8 @@ int vv_check_criu(struct vv_check *c)
 		rc = vv_criu_ask(word, VV_CRIU_LIMIT_S, text, sizeof(text), &status);
 	if (rc)
 		return rc;
-	vv_check_tell(c, false, "criu %u.%u is '%s'", v.major, v.minor, path);
-	look_at_rights(c);
+	vv_check_report(c, false, "criu %u.%u is '%s'", v.major, v.minor, path);
+	check_rights(c);
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
 		char *at = strstr(text, "Error"), *end;
 
@@ -85,10 +85,10 @@ int vv_check_criu(struct vv_check *c)
 		if (at)
 			at[strcspn(at, "\n")] = '\0';
 		end = at ? strstr(at, "): ") : NULL; /* where in criu it says so is of no use */
-		vv_check_tell(c, true, "criu cannot do its work here: %s", end ? end + 3 : at ? at : "'criu check' fails and says nothing");
+		vv_check_report(c, true, "criu cannot do its work here: %s", end ? end + 3 : at ? at : "'criu check' fails and says nothing");
 	}
 	if (has_socket_trouble(&v))
-		vv_check_tell(c, false, "criu %u.%u cannot save network sockets on Linux 6.16 and later: programs that have one open (of MPI, for example) are refused; "
+		vv_check_report(c, false, "criu %u.%u cannot save network sockets on Linux 6.16 and later: programs that have one open (of MPI, for example) are refused; "
 			      "such programs are checkpointed from inside (varve_mpi.h)", v.major, v.minor);
 	return 0;
 }
@@ -98,7 +98,7 @@ int vv_check_criu(struct vv_check *c)
 struct check_look {
 	struct vv_check *check;
 	const struct vv_process_tree *tree;
-	bool told_shell, told_space, told_user;
+	bool reported_shell, reported_space, reported_user;
 };
 
 static bool is_in_tree(const struct vv_process_tree *t, pid_t pid)
@@ -115,34 +115,34 @@ static bool is_shell_job(const struct vv_check *c)
 	return c->shell_job || vv_check_given(c, "--shell-job") || vv_check_given(c, "-j");
 }
 
-static void look_at_session(struct check_look *l, pid_t pid)
+static void check_session(struct check_look *l, pid_t pid)
 {
 	bool apart = vv_process_tree_is_apart(pid, getpid(), "pid"); /* a session that is seen from two namespaces cannot be saved in any case */
 	char text[1024];
 	const char *at;
 	int session = 0;
 
-	if (l->told_shell || (is_shell_job(l->check) && !apart) || vv_process_tree_read(pid, "stat", text, sizeof(text)) <= 0)
+	if (l->reported_shell || (is_shell_job(l->check) && !apart) || vv_process_tree_read(pid, "stat", text, sizeof(text)) <= 0)
 		return;
 	at = strrchr(text, ')'); /* a name may hold anything */
 	if (at && sscanf(at + 1, " %*c %*d %*d %d", &session) == 1 && !is_in_tree(l->tree, session)) {
-		l->told_shell = true;
-		vv_check_tell(l->check, true, "process %d belongs to the session of another one, which is not saved with it: %sstart it by setsid", (int)pid,
+		l->reported_shell = true;
+		vv_check_report(l->check, true, "process %d belongs to the session of another one, which is not saved with it: %sstart it by setsid", (int)pid,
 			      apart ? "" : "add --shell-job, here and when it is restored, or ");
 	}
 }
 
-static void look_at_status(struct check_look *l, pid_t pid)
+static void check_status(struct check_look *l, pid_t pid)
 {
 	pid_t tracer = vv_process_tree_tracer(pid);
 
 	if (tracer)
-		vv_check_tell(l->check, true, "process %d is traced by process %d (a debugger, or another dump?): end that first, or wait for its end",
+		vv_check_report(l->check, true, "process %d is traced by process %d (a debugger, or another dump?): end that first, or wait for its end",
 			      (int)pid, (int)tracer);
 	if (vv_uffd_keeper_is_held(pid))
-		vv_check_tell(l->check, true, "process %d was restored by --lazy, and not all of its pages are there yet: wait until they are", (int)pid);
+		vv_check_report(l->check, true, "process %d was restored by --lazy, and not all of its pages are there yet: wait until they are", (int)pid);
 	if (pid == l->tree->pid[0] && vv_process_tree_is_zombie(pid))
-		vv_check_tell(l->check, true, "process %d has ended, and only waits for its parent to hear of it", (int)pid);
+		vv_check_report(l->check, true, "process %d has ended, and only waits for its parent to hear of it", (int)pid);
 }
 
 /* Three users and three groups of a process, where one of them is not ours: prlimit(2) then takes a right. */
@@ -164,39 +164,39 @@ static bool is_of_another(pid_t pid)
 	return false;
 }
 
-static void look_at_user(struct check_look *l, pid_t pid)
+static void check_user(struct check_look *l, pid_t pid)
 {
-	if (geteuid() != 0 || l->told_user || !vv_capabilities_stay_home() || !is_of_another(pid))
+	if (geteuid() != 0 || l->reported_user || !vv_capabilities_stay_home() || !is_of_another(pid))
 		return;
-	l->told_user = true;
-	vv_check_tell(l->check, true, "process %d is another user's, and for that criu needs CAP_SYS_RESOURCE, which root lacks here: run it outside of the "
+	l->reported_user = true;
+	vv_check_report(l->check, true, "process %d is another user's, and for that criu needs CAP_SYS_RESOURCE, which root lacks here: run it outside of the "
 		      "container", (int)pid);
 }
 
-static void look_at_space(struct check_look *l, pid_t pid)
+static void check_space(struct check_look *l, pid_t pid)
 {
 	pid_t root = l->tree->pid[0];
 
-	if (l->told_space || !vv_process_tree_is_apart(pid, getpid(), "pid"))
+	if (l->reported_space || !vv_process_tree_is_apart(pid, getpid(), "pid"))
 		return;
 	if (pid == root ? vv_process_tree_inner(pid) != 1 : vv_process_tree_is_apart(pid, root, "pid")) {
-		l->told_space = true;
-		vv_check_tell(l->check, true, pid == root ? "process %d is in a pid namespace whose first process is not saved with it: name that one" :
+		l->reported_space = true;
+		vv_check_report(l->check, true, pid == root ? "process %d is in a pid namespace whose first process is not saved with it: name that one" :
 			      "process %d is in a pid namespace below that of the first one, which criu does not save: name the first process in it", (int)pid);
 	}
 }
 
-static void look_at_network(struct check_look *l, pid_t pid)
+static void check_network(struct check_look *l, pid_t pid)
 {
 	static const char lock[] = "iptables-restore";
 	char path[PATH_MAX];
 
 	if (vv_process_tree_is_apart(pid, getpid(), "net") && !vv_criu_look_for(lock, path) && !vv_check_given(l->check, "--network-lock") && !vv_check_given(l->check, "--empty-ns"))
-		vv_check_tell(l->check, true, "process %d has a network of its own, which criu locks by '%s': install that (Debian: apt-get install iptables)",
+		vv_check_report(l->check, true, "process %d has a network of its own, which criu locks by '%s': install that (Debian: apt-get install iptables)",
 			      (int)pid, lock);
 }
 
-static void look_at_tree(struct check_look *l, bool sockets_lost)
+static void check_tree(struct check_look *l, bool sockets_lost)
 {
 	pid_t root = l->tree->pid[0];
 	bool terminal = false, master = false;
@@ -204,17 +204,17 @@ static void look_at_tree(struct check_look *l, bool sockets_lost)
 	for (size_t i = 0; i < l->tree->n; i++) {
 		struct vv_open_files b = { .check = l->check, .pid = l->tree->pid[i], .first = i == 0, .sockets_lost = sockets_lost };
 
-		vv_open_files_look(&b);
+		vv_open_files_check(&b);
 		terminal |= b.terminal;
 		master |= b.master;
-		look_at_session(l, b.pid);
-		look_at_status(l, b.pid);
-		look_at_space(l, b.pid);
-		look_at_user(l, b.pid);
+		check_session(l, b.pid);
+		check_status(l, b.pid);
+		check_space(l, b.pid);
+		check_user(l, b.pid);
 	}
-	look_at_network(l, root);
-	if (terminal && !master && !l->told_shell && !is_shell_job(l->check))
-		vv_check_tell(l->check, true, "process %d has a terminal, whose other end is not saved with it: add --shell-job", (int)root);
+	check_network(l, root);
+	if (terminal && !master && !l->reported_shell && !is_shell_job(l->check))
+		vv_check_report(l->check, true, "process %d has a terminal, whose other end is not saved with it: add --shell-job", (int)root);
 }
 
 int vv_check_process(struct vv_check *c, pid_t pid)
@@ -227,9 +227,9 @@ int vv_check_process(struct vv_check *c, pid_t pid)
 	if (rc == 0)
 		rc = vv_process_tree_list(pid, &t);
 	if (rc == 0 && vv_process_tree_is_kernels(pid))
-		vv_check_tell(c, true, "process %d is a part of the kernel", (int)pid);
+		vv_check_report(c, true, "process %d is a part of the kernel", (int)pid);
 	else if (rc == 0)
-		look_at_tree(&l, has_socket_trouble(&v));
+		check_tree(&l, has_socket_trouble(&v));
 	vv_process_tree_fini(&t);
 	return rc;
 }
@@ -251,11 +251,11 @@ static void keep_first(void *arg, bool grave, const char *text)
 int vv_check_explain(const struct vv_criu *criu, pid_t pid, int rc)
 {
 	struct first first = { "" };
-	struct vv_check c = { .arg = &first, .tell = keep_first, .word = criu->word, .n_words = criu->n_words };
+	struct vv_check c = { .arg = &first, .report = keep_first, .arg_list = criu->arg, .n_args = criu->n_args };
 	struct vv_err_state error;
 
 	vv_err_save(rc, &error);
-	look_at_rights(&c);
+	check_rights(&c);
 	if (!c.grave && vv_check_process(&c, pid) < 0)
 		return vv_err_restore(&error);
 	return c.grave ? vv_err_set(VV_ENOTSUP, "%.500s; %s", error.message, first.text) : vv_err_restore(&error);

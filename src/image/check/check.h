@@ -8,9 +8,9 @@
 struct vv_check {
 	void *arg;
 	/* grave: it will be refused. Else: there is something to be known. */
-	void (*tell)(void *arg, bool grave, const char *text);
-	const char *const *word; /* that criu's command line would have */
-	size_t n_words;
+	void (*report)(void *arg, bool grave, const char *text);
+	const char *const *arg_list; /* that criu's command line would have */
+	size_t n_args;
 	bool shell_job;
 	unsigned grave; /* how many there were */
 };
@@ -22,7 +22,7 @@ int vv_check_process(struct vv_check *c, pid_t pid);
 int vv_check_explain(const struct vv_criu *criu, pid_t pid, int rc);
 
 /* For those that look. */
-void vv_check_tell(struct vv_check *c, bool grave, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void vv_check_report(struct vv_check *c, bool grave, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* The value of one of criu's words ("" if none follows); NULL: it is not given. */
 const char *vv_check_given(const struct vv_check *c, const char *word);
 

@@ -43,7 +43,7 @@ static bool is_connected_in(pid_t pid, const char *table, unsigned long inode)
 	return found;
 }
 
-static void look_at_socket(struct vv_open_files *b, const char *fd, const char *path, const char *link)
+static void check_socket(struct vv_open_files *b, const char *fd, const char *path, const char *link)
 {
 	static const char *const fine[] = { "UNIX", "NETLINK", NULL }, *const known[] = { "TCP", "UDP", "RAW", "PACKET", NULL };
 	unsigned long inode = strtoul(link + strlen("socket:["), NULL, 10);
@@ -52,14 +52,14 @@ static void look_at_socket(struct vv_open_files *b, const char *fd, const char *
 	if (getxattr(path, "system.sockprotoname", kind, sizeof(kind) - 1) <= 0 || is_one_of(kind, fine))
 		return;
 	if (!is_one_of(kind, known))
-		vv_check_tell(b->check, true, "process %d: descriptor %s is a socket of a kind that criu does not know (%s): checkpoint the program from inside "
+		vv_check_report(b->check, true, "process %d: descriptor %s is a socket of a kind that criu does not know (%s): checkpoint the program from inside "
 			      "(varve.h)", (int)b->pid, fd, kind);
 	else if (b->sockets_lost)
-		vv_check_tell(b->check, true, "process %d: descriptor %s is a network socket (%s), which this criu cannot save on this kernel: checkpoint the "
+		vv_check_report(b->check, true, "process %d: descriptor %s is a network socket (%s), which this criu cannot save on this kernel: checkpoint the "
 			      "program from inside (varve.h)", (int)b->pid, fd, kind);
 	else if ((is_connected_in(b->pid, "tcp", inode) || is_connected_in(b->pid, "tcp6", inode)) && !vv_check_given(b->check, "--tcp-established") &&
 		 !vv_check_given(b->check, "--tcp-close"))
-		vv_check_tell(b->check, true, "process %d: descriptor %s is a TCP connection: add '-- --tcp-established', or '-- --tcp-close'", (int)b->pid, fd);
+		vv_check_report(b->check, true, "process %d: descriptor %s is a TCP connection: add '-- --tcp-established', or '-- --tcp-close'", (int)b->pid, fd);
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------------------- */
@@ -89,7 +89,7 @@ static bool is_deleted(const char *name)
 }
 
 /* Memory that looks like a deleted file is none. */
-static void look_at_deleted(struct vv_open_files *b, const char *path, const char *name)
+static void check_deleted(struct vv_open_files *b, const char *path, const char *name)
 {
 	static const char *const memory[] = { "/memfd:", "/SYSV", "/dev/zero", "/anon_hugepage", NULL };
 	struct stat st;
@@ -97,11 +97,11 @@ static void look_at_deleted(struct vv_open_files *b, const char *path, const cha
 	if (is_one_of(name, memory) || stat(path, &st) < 0 || !S_ISREG(st.st_mode) || st.st_ino == b->ghost || (uint64_t)st.st_size <= ghost_limit(b->check))
 		return;
 	b->ghost = st.st_ino;
-	vv_check_tell(b->check, true, "process %d: '%.*s', which was deleted, is larger than criu saves by itself: add '-- --ghost-limit %jd'", (int)b->pid,
+	vv_check_report(b->check, true, "process %d: '%.*s', which was deleted, is larger than criu saves by itself: add '-- --ghost-limit %jd'", (int)b->pid,
 		      (int)(strlen(name) - (sizeof(mark) - 1)), name, (intmax_t)st.st_size);
 }
 
-static void look_at_device(struct vv_open_files *b, const char *fd, const char *link)
+static void check_device(struct vv_open_files *b, const char *fd, const char *link)
 {
 	static const char *const fine[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/kmsg", NULL };
 	static const char *const masters[] = { "/dev/ptmx", "/dev/pts/ptmx", NULL };
@@ -112,27 +112,27 @@ static void look_at_device(struct vv_open_files *b, const char *fd, const char *
 	else if (is_one_of(link, terminals))
 		b->terminal = true;
 	else if (!is_one_of(link, fine))
-		vv_check_tell(b->check, true, "process %d: descriptor %s is the device '%s', whose state criu cannot save: close it first, or checkpoint the program "
+		vv_check_report(b->check, true, "process %d: descriptor %s is the device '%s', whose state criu cannot save: close it first, or checkpoint the program "
 			      "from inside (varve.h)", (int)b->pid, fd, link);
 }
 
-static void look_at_file(struct vv_open_files *b, const char *fd, const char *path, const char *link)
+static void check_file(struct vv_open_files *b, const char *fd, const char *path, const char *link)
 {
 	static const char *const fine[] = { "[eventfd", "[eventpoll", "[signalfd", "[timerfd", "inotify", "[inotify", "[fanotify", NULL };
 	struct stat st;
 
 	if (strncmp(link, "socket:[", 8) == 0)
-		look_at_socket(b, fd, path, link);
+		check_socket(b, fd, path, link);
 	else if (strncmp(link, "anon_inode:", 11) == 0 && !is_one_of(link + 11, fine))
-		vv_check_tell(b->check, true, "process %d: descriptor %s is an '%s', which criu cannot save: checkpoint the program from inside (varve.h)",
+		vv_check_report(b->check, true, "process %d: descriptor %s is an '%s', which criu cannot save: checkpoint the program from inside (varve.h)",
 			      (int)b->pid, fd, link + 11);
 	else if (b->first && strncmp(link, "pipe:", 5) == 0 && atoi(fd) <= STDERR_FILENO)
-		vv_check_tell(b->check, false, "process %d: descriptor %s is a pipe; if its other end is outside, nobody will be there after a restore",
+		vv_check_report(b->check, false, "process %d: descriptor %s is a pipe; if its other end is outside, nobody will be there after a restore",
 			      (int)b->pid, fd);
 	else if (link[0] == '/' && is_deleted(link))
-		look_at_deleted(b, path, link);
+		check_deleted(b, path, link);
 	else if (link[0] == '/' && stat(path, &st) == 0 && (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode)))
-		look_at_device(b, fd, link);
+		check_device(b, fd, link);
 }
 
 /* ---- what the kernel says of a descriptor --------------------------------------------------------------------------------------- */
@@ -152,7 +152,7 @@ static bool is_mounted(pid_t pid, int id)
 	return found;
 }
 
-static void look_at_info(struct vv_open_files *b, const char *fd, const char *link)
+static void check_info(struct vv_open_files *b, const char *fd, const char *link)
 {
 	char name[32], text[4096];
 	const char *mount;
@@ -162,15 +162,15 @@ static void look_at_info(struct vv_open_files *b, const char *fd, const char *li
 		return;
 	if (strstr(text, "\nlock:") && !b->locks && !vv_check_given(b->check, "--file-locks") && !vv_check_given(b->check, "-l")) {
 		b->locks = true;
-		vv_check_tell(b->check, true, "process %d holds locks on files: add '-- --file-locks'", (int)b->pid);
+		vv_check_report(b->check, true, "process %d holds locks on files: add '-- --file-locks'", (int)b->pid);
 	}
 	mount = link[0] == '/' && vv_process_tree_is_apart(b->pid, getpid(), "mnt") ? strstr(text, "mnt_id:") : NULL;
 	if (mount && !is_mounted(b->pid, atoi(mount + strlen("mnt_id:"))))
-		vv_check_tell(b->check, true, "process %d: descriptor %s is '%.200s' of another mount namespace than its own: let it open that itself", (int)b->pid,
+		vv_check_report(b->check, true, "process %d: descriptor %s is '%.200s' of another mount namespace than its own: let it open that itself", (int)b->pid,
 			      fd, link);
 }
 
-static void look_at_descriptor(struct vv_open_files *b, const char *fd)
+static void check_descriptor(struct vv_open_files *b, const char *fd)
 {
 	char path[64], link[PATH_MAX];
 	ssize_t n;
@@ -180,27 +180,27 @@ static void look_at_descriptor(struct vv_open_files *b, const char *fd)
 	if (n < 0)
 		return;
 	link[n] = '\0';
-	look_at_file(b, fd, path, link);
-	look_at_info(b, fd, link);
+	check_file(b, fd, path, link);
+	check_info(b, fd, link);
 }
 
 /* ---- mappings ---------------------------------------------------------------------------------------------------------------- */
 
-static void look_at_mapping(struct vv_open_files *b, unsigned long lo, unsigned long hi, const char *name)
+static void check_mapping(struct vv_open_files *b, unsigned long lo, unsigned long hi, const char *name)
 {
 	char path[96];
 
 	if (strncmp(name, "/SYSV", 5) == 0 && !b->sysv && !vv_process_tree_is_apart(b->pid, getpid(), "ipc")) {
 		b->sysv = true;
-		vv_check_tell(b->check, true, "process %d has System V shared memory, which criu saves only with an IPC namespace: start it by 'unshare --ipc'",
+		vv_check_report(b->check, true, "process %d has System V shared memory, which criu saves only with an IPC namespace: start it by 'unshare --ipc'",
 			      (int)b->pid);
 	} else if (name[0] == '/' && is_deleted(name)) {
 		snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", (int)b->pid, lo, hi);
-		look_at_deleted(b, path, name);
+		check_deleted(b, path, name);
 	}
 }
 
-static void look_at_mappings(struct vv_open_files *b)
+static void check_mappings(struct vv_open_files *b)
 {
 	char path[64], line[PATH_MAX + 128];
 	FILE *f;
@@ -213,14 +213,14 @@ static void look_at_mappings(struct vv_open_files *b)
 
 		line[strcspn(line, "\n")] = '\0';
 		if (sscanf(line, "%lx-%lx %*s %*s %*s %*s %n", &lo, &hi, &at) == 2 && at)
-			look_at_mapping(b, lo, hi, line + at);
+			check_mapping(b, lo, hi, line + at);
 	}
 	if (f)
 		fclose(f);
 }
 
 /* MADV_WIPEONFORK is lost: a child that it makes after the restore sees what it was not to see, such as the state of a generator of keys. */
-static void look_at_advice(const struct vv_open_files *b)
+static void check_advice(const struct vv_open_files *b)
 {
 	char path[64], line[512];
 	bool wiped = false;
@@ -233,7 +233,7 @@ static void look_at_advice(const struct vv_open_files *b)
 	if (f)
 		fclose(f);
 	if (wiped)
-		vv_check_tell(b->check, false, "process %d has memory that its children do not see (MADV_WIPEONFORK), which criu does not keep: those that it makes after a "
+		vv_check_report(b->check, false, "process %d has memory that its children do not see (MADV_WIPEONFORK), which criu does not keep: those that it makes after a "
 			      "restore do", (int)b->pid);
 }
 
@@ -243,7 +243,7 @@ static bool is_gone(pid_t pid)
 	return (kill(pid, 0) < 0 && errno == ESRCH) || vv_process_tree_is_zombie(pid);
 }
 
-void vv_open_files_look(struct vv_open_files *b)
+void vv_open_files_check(struct vv_open_files *b)
 {
 	char path[64];
 	const struct dirent *e;
@@ -252,12 +252,12 @@ void vv_open_files_look(struct vv_open_files *b)
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)b->pid);
 	d = opendir(path);
 	if (!d && !is_gone(b->pid))
-		vv_check_tell(b->check, true, "process %d: what it has open cannot be seen: criu needs to be run by root", (int)b->pid);
+		vv_check_report(b->check, true, "process %d: what it has open cannot be seen: criu needs to be run by root", (int)b->pid);
 	while (d && (e = readdir(d)))
 		if (e->d_name[0] != '.')
-			look_at_descriptor(b, e->d_name);
+			check_descriptor(b, e->d_name);
 	if (d)
 		closedir(d);
-	look_at_mappings(b);
-	look_at_advice(b);
+	check_mappings(b);
+	check_advice(b);
 }

@@ -16,6 +16,6 @@ struct vv_open_files {
 };
 
 /* Findings are told by the check; what is true of a tree as a whole is noted here. */
-void vv_open_files_look(struct vv_open_files *b);
+void vv_open_files_check(struct vv_open_files *b);
 
 #endif

@@ -46,8 +46,8 @@ int vv_action_script_open(struct vv_action_script *h, struct vv_criu *c, const c
 	h->word = with ? fcntl(with->word, F_DUPFD_CLOEXEC, 0) : memfd_create("varve-hook", MFD_CLOEXEC);
 	if (h->word < 0)
 		return vv_err_sys(errno, "cannot make a file in memory");
-	vv_criu_word(c, "--action-script");
-	vv_criu_word(c, h->path);
+	vv_criu_add_arg(c, "--action-script");
+	vv_criu_add_arg(c, h->path);
 	return write_it(h, action);
 }
 

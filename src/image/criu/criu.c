@@ -104,7 +104,7 @@ static int reap(pid_t pid, int *status)
 }
 
 /* It has a group of its own, and what it has started is killed with it. */
-static int hear_out(pid_t pid, int fd, const char *what, double limit_s, char *out, size_t cap, int *status)
+static int read_output(pid_t pid, int fd, const char *what, double limit_s, char *out, size_t cap, int *status)
 {
 	int pidfd = pidfd_open(pid, 0), rc = pidfd < 0 ? vv_err_sys(errno, "cannot watch criu") : 0;
 
@@ -136,7 +136,7 @@ int vv_criu_ask(const char *const *word, double limit_s, char *out, size_t cap, 
 	posix_spawn_file_actions_destroy(&files);
 	close(ends[1]);
 	if (rc == 0)
-		rc = hear_out(pid, ends[0], word[1], limit_s, out, cap, status);
+		rc = read_output(pid, ends[0], word[1], limit_s, out, cap, status);
 	close(ends[0]);
 	return rc;
 }
@@ -170,24 +170,24 @@ int vv_criu_open(struct vv_criu *c)
 		rc = vv_workdir_make(c->folder, &c->lock);
 	if (rc)
 		return rc;
-	vv_criu_word(c, "criu");
-	vv_criu_word(c, ""); /* the verb */
-	vv_criu_word(c, "--stream");
-	vv_criu_word(c, "-D");
-	vv_criu_word(c, c->folder);
-	vv_criu_word(c, "-W");
-	vv_criu_word(c, c->folder);
-	vv_criu_word(c, "-o");
-	vv_criu_word(c, log_name);
-	vv_criu_word(c, "-v2");
+	vv_criu_add_arg(c, "criu");
+	vv_criu_add_arg(c, ""); /* the verb */
+	vv_criu_add_arg(c, "--stream");
+	vv_criu_add_arg(c, "-D");
+	vv_criu_add_arg(c, c->folder);
+	vv_criu_add_arg(c, "-W");
+	vv_criu_add_arg(c, c->folder);
+	vv_criu_add_arg(c, "-o");
+	vv_criu_add_arg(c, log_name);
+	vv_criu_add_arg(c, "-v2");
 	return 0;
 }
 
-void vv_criu_word(struct vv_criu *c, const char *word)
+void vv_criu_add_arg(struct vv_criu *c, const char *word)
 {
-	if (c->n_words < VV_CRIU_WORDS)
-		c->word[c->n_words] = word;
-	c->n_words++;
+	if (c->n_args < VV_CRIU_WORDS)
+		c->arg[c->n_args] = word;
+	c->n_args++;
 }
 
 /* nsenter(1) becomes criu. */
@@ -203,7 +203,7 @@ static int spawn_inside(struct vv_criu *c, const posix_spawn_file_actions_t *fil
 	snprintf(where, sizeof(where), "--mount=/proc/%d/ns/mnt", (int)c->inside);
 	word[1] = where;
 	word[2] = "--";
-	memcpy(word + AHEAD, c->word, sizeof(c->word));
+	memcpy(word + AHEAD, c->arg, sizeof(c->arg));
 	word[AHEAD] = c->path;
 	return spawn(path, word, files, alone, &c->pid);
 }
@@ -213,13 +213,13 @@ int vv_criu_start(struct vv_criu *c, const char *verb, bool terminal)
 	posix_spawn_file_actions_t files;
 	int rc;
 
-	if (c->n_words > VV_CRIU_WORDS)
+	if (c->n_args > VV_CRIU_WORDS)
 		return vv_err_set(VV_EINVAL, "too many words for criu's command line, the limit is %d", VV_CRIU_WORDS);
-	c->word[1] = verb;
+	c->arg[1] = verb;
 	posix_spawn_file_actions_init(&files);
 	for (int fd = 0; fd <= STDERR_FILENO && !terminal; fd++)
 		posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
-	rc = c->inside ? spawn_inside(c, &files, !terminal) : spawn(c->path, c->word, &files, !terminal, &c->pid);
+	rc = c->inside ? spawn_inside(c, &files, !terminal) : spawn(c->path, c->arg, &files, !terminal, &c->pid);
 	posix_spawn_file_actions_destroy(&files);
 	if (rc)
 		return rc;

@@ -14,8 +14,8 @@ struct vv_criu {
 	char path[PATH_MAX];
 	char folder[VV_WORKDIR_PATH]; /* its sockets, hook and log */
 	int lock;                    /* of the folder */
-	const char *word[VV_CRIU_WORDS + 1];
-	size_t n_words;
+	const char *arg[VV_CRIU_WORDS + 1];
+	size_t n_args;
 	pid_t inside; /* it is started in the mount namespace of this process; 0: in ours */
 	pid_t pid; /* 0: it does not run */
 	int pidfd; /* readable once it has ended; -1: it was not started */
@@ -41,7 +41,7 @@ int vv_criu_open(struct vv_criu *c);
 /* Waits for its end if it still runs (its pipes must be closed by then), and removes the folder. What is empty is fine. */
 void vv_criu_close(struct vv_criu *c);
 /* The next word of its command line; it is the caller's. Too many are told by vv_criu_start. */
-void vv_criu_word(struct vv_criu *c, const char *word);
+void vv_criu_add_arg(struct vv_criu *c, const char *word);
 /* Starts `criu VERB --stream ...` with the words so far. terminal: it keeps our standard streams. */
 int vv_criu_start(struct vv_criu *c, const char *verb, bool terminal);
 /* Waits for its end. What went wrong is in the log: `what` begins the sentence ("cannot save process 12"). */

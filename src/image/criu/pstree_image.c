@@ -48,7 +48,7 @@ static pid_t find_ended(const struct vv_process_tree *t, size_t *n)
 	return first;
 }
 
-void vv_pstree_image_patience(const struct vv_process_tree *t)
+void vv_pstree_image_wait(const struct vv_process_tree *t)
 {
 	size_t n, fewest = SIZE_MAX;
 	double since = 0;

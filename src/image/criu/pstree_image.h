@@ -8,6 +8,6 @@
 int vv_pstree_image_read(const uint8_t *image, size_t n, struct vv_process_tree *out);
 /* One that has ended keeps its number until its parent has heard of it: waits for those, as long as they become fewer. Whether a number is taken by one
  * that lives is criu's to say: there are spaces of numbers besides ours. */
-void vv_pstree_image_patience(const struct vv_process_tree *t);
+void vv_pstree_image_wait(const struct vv_process_tree *t);
 
 #endif

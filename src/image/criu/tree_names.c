@@ -118,7 +118,7 @@ static int check_all(const struct vv_group *g, const struct vv_exchange *m, cons
 	return rc;
 }
 
-int vv_tree_names_meet(struct varve *v, int rc, const pid_t *root, size_t n, struct vv_tree_names_place *out)
+int vv_tree_names_agree(struct varve *v, int rc, const pid_t *root, size_t n, struct vv_tree_names_place *out)
 {
 	struct vv_group *g = v->ctx.group;
 	struct vv_buf b = { 0 };
@@ -149,7 +149,7 @@ struct vv_tree_names_name {
 	char *to;
 };
 
-static int rename_part(struct vv_tree_names_flow *f, struct vv_stream_input_part *part)
+static int rename_part(struct vv_tree_names_input *f, struct vv_stream_input_part *part)
 {
 	size_t i = f->n_names;
 
@@ -171,7 +171,7 @@ static int rename_part(struct vv_tree_names_flow *f, struct vv_stream_input_part
 
 static int next(void *arg, struct vv_stream_input_part *out)
 {
-	struct vv_tree_names_flow *f = arg;
+	struct vv_tree_names_input *f = arg;
 
 	for (; f->at < f->n; f->at++) {
 		int rc = f->from[f->at]->next(f->from[f->at]->arg, out);
@@ -182,20 +182,20 @@ static int next(void *arg, struct vv_stream_input_part *out)
 	return VV_STREAM_INPUT_END;
 }
 
-const struct vv_stream_input *vv_tree_names_flow(struct vv_tree_names_flow *f, const struct vv_stream_input *const *from, size_t n, const struct vv_tree_names_place *place)
+const struct vv_stream_input *vv_tree_names_input(struct vv_tree_names_input *f, const struct vv_stream_input *const *from, size_t n, const struct vv_tree_names_place *place)
 {
-	*f = (struct vv_tree_names_flow){ .inflow = *from[0], .from = from, .n = n, .first = place->first };
-	f->inflow.arg = f;
-	f->inflow.next = next;
+	*f = (struct vv_tree_names_input){ .stream_input = *from[0], .from = from, .n = n, .first = place->first };
+	f->stream_input.arg = f;
+	f->stream_input.next = next;
 	for (size_t i = 1; i < n; i++)
-		f->inflow.expected += from[i]->expected;
-	return place->all > 1 ? &f->inflow : from[0];
+		f->stream_input.expected += from[i]->expected;
+	return place->all > 1 ? &f->stream_input : from[0];
 }
 
-void vv_tree_names_flow_fini(struct vv_tree_names_flow *f)
+void vv_tree_names_input_fini(struct vv_tree_names_input *f)
 {
 	for (size_t i = 0; i < f->n_names; i++)
 		vv_mem_free(f->name[i].to);
 	vv_mem_free(f->name);
-	*f = (struct vv_tree_names_flow){ 0 };
+	*f = (struct vv_tree_names_input){ 0 };
 }

@@ -12,12 +12,12 @@ struct vv_tree_names_place { /* of a rank's trees among all */
 
 /* Before anything is frozen, by all ranks, each with what became of its preparations: no process is to be saved twice, none of them holds a rank up, and
  * every rank knows the numbers of its trees. */
-int vv_tree_names_meet(struct varve *v, int rc, const pid_t *root, size_t n, struct vv_tree_names_place *out);
+int vv_tree_names_agree(struct varve *v, int rc, const pid_t *root, size_t n, struct vv_tree_names_place *out);
 
 struct vv_tree_names_name;
 
-struct vv_tree_names_flow { /* what a rank saves: one tree after another, each in its folder */
-	struct vv_stream_input inflow;
+struct vv_tree_names_input { /* what a rank saves: one tree after another, each in its folder */
+	struct vv_stream_input stream_input;
 	const struct vv_stream_input *const *from;
 	size_t n, at;
 	uint64_t first;
@@ -25,8 +25,8 @@ struct vv_tree_names_flow { /* what a rank saves: one tree after another, each i
 	size_t n_names, names_cap;
 };
 
-/* The inflow to be packed; `from` stays until flow_fini. */
-const struct vv_stream_input *vv_tree_names_flow(struct vv_tree_names_flow *f, const struct vv_stream_input *const *from, size_t n, const struct vv_tree_names_place *place);
-void vv_tree_names_flow_fini(struct vv_tree_names_flow *f);
+/* The stream input to be packed; `from` stays until flow_fini. */
+const struct vv_stream_input *vv_tree_names_input(struct vv_tree_names_input *f, const struct vv_stream_input *const *from, size_t n, const struct vv_tree_names_place *place);
+void vv_tree_names_input_fini(struct vv_tree_names_input *f);
 
 #endif

@@ -97,7 +97,7 @@ static int find_gate(struct vv_inject_syscall *j)
 	if (!bytes)
 		return VV_ENOMEM;
 	n = n < VDSO_MOST ? n : VDSO_MOST;
-	at = n && vv_registers_peek(j->pid, from, bytes, n) ? vv_registers_find_gate(bytes, n) : n;
+	at = n && vv_registers_peek(j->pid, from, bytes, n) ? vv_registers_find_syscall(bytes, n) : n;
 	j->gate = at < n ? from + at : 0;
 	vv_mem_free(bytes);
 	return j->gate ? 0 : vv_err_set(VV_ENOTSUP, "it has no vdso by which it could call the kernel");
@@ -112,7 +112,7 @@ static int go_on(struct vv_inject_syscall *j, pid_t tid, int request, bool (*wan
 	int status, sig = 0;
 
 	for (int i = 0; i < STRANGE_MOST; i++) {
-		if (vv_registers_call(request, tid, 0, (uintptr_t)sig) < 0 || !vv_stop_threads_hear(&j->halt, tid, &status) || !WIFSTOPPED(status))
+		if (vv_registers_call(request, tid, 0, (uintptr_t)sig) < 0 || !vv_stop_threads_wait(&j->halt, tid, &status) || !WIFSTOPPED(status))
 			return vv_err_set(VV_ENOTSUP, "it has ended");
 		if (wanted(status))
 			return 0;
@@ -132,7 +132,7 @@ int vv_inject_syscall_call(struct vv_inject_syscall *j, long number, const uint6
 	struct vv_registers_regs r = j->state.regs;
 	int rc = 0;
 
-	vv_registers_lead(&r, j->gate, number, arg);
+	vv_registers_set_syscall(&r, j->gate, number, arg);
 	if (!vv_registers_put(tid, &r))
 		return vv_err_set(VV_ENOTSUP, "its registers cannot be set: %s", strerror(errno));
 	for (int ends = 0; rc == 0 && ends < 2; ends++) /* where it begins, and where it is done */
@@ -165,14 +165,14 @@ static void put_back(struct vv_inject_syscall *j, pid_t tid)
 }
 
 /* With all signals blocked, and back. */
-static int lead(struct vv_inject_syscall *j, struct vv_stop_threads_thread *t)
+static int run_injected(struct vv_inject_syscall *j, struct vv_stop_threads_thread *t)
 {
 	int rc;
 
 	if (!vv_registers_block(t->tid, &t->signals))
 		return vv_err_set(VV_ENOTSUP, "its signals cannot be blocked: %s", strerror(errno));
-	vv_restart_syscall_mend(t->tid, &t->seen, true, &j->state.regs, &t->way);
-	t->is_led = true;
+	vv_restart_syscall_rewind(t->tid, &t->seen, true, &j->state.regs, &t->way);
+	t->is_redirected = true;
 	rc = j->act(j, j->arg);
 	put_back(j, t->tid);
 	return rc;
@@ -189,16 +189,16 @@ static int inject(struct vv_inject_syscall *j)
 		rc = vv_registers_save(j->pid, &j->state);
 	if (rc == 0) {
 		j->halt.began = 0; /* what is begun must come to an end */
-		rc = lead(j, &j->halt.thread[0]);
+		rc = run_injected(j, &j->halt.thread[0]);
 	}
 	if (rc == 0 && j->meanwhile)
 		rc = j->meanwhile(j);
-	vv_stop_threads_let_go(&j->halt);
+	vv_stop_threads_resume(&j->halt);
 	j->stopped_s = vv_clock_s() - start;
 	return rc;
 }
 
-static int settle(struct vv_inject_syscall *j)
+static int stop_each(struct vv_inject_syscall *j)
 {
 	int rc = vv_stop_threads_each(&j->halt);
 
@@ -300,9 +300,9 @@ int vv_inject_syscall_userfault(pid_t pid, int (*meanwhile)(void *arg, int uffd)
 	return rc;
 }
 
-int vv_inject_syscall_settle(pid_t pid, double *stopped_s)
+int vv_inject_syscall_wait_pending(pid_t pid, double *stopped_s)
 {
-	struct vv_inject_syscall j = { .pid = pid, .halt.pid = pid, .name = "precopy", .run = settle };
+	struct vv_inject_syscall j = { .pid = pid, .halt.pid = pid, .name = "precopy", .run = stop_each };
 
 	return run(&j, stopped_s);
 }

@@ -20,6 +20,6 @@ int vv_inject_syscall_take(struct vv_inject_syscall *j, int fd, int *out);
 int vv_inject_syscall_userfault(pid_t pid, int (*meanwhile)(void *arg, int uffd), void *arg, int *uffd, double *stopped_s);
 /* Each thread has been outside of the kernel once since this was called, or waited there without a hold of memory: system calls that were under way before, and
  * could write unseen, are done, or begin again. */
-int vv_inject_syscall_settle(pid_t pid, double *stopped_s);
+int vv_inject_syscall_wait_pending(pid_t pid, double *stopped_s);
 
 #endif

@@ -17,7 +17,7 @@ enum { KNOWN = 1, MORE = 0x405 /* NT_ARM_SVE */, STREAMING = 0x40b /* NT_ARM_SSV
 enum { KIND_OF_BRANCH = 3 << 10 }; /* of pstate: it comes to the gate by none that would have to be announced there (BTI) */
 static const uint8_t gate_code[] = { 0x01, 0x00, 0x00, 0xd4 }; /* svc #0 */
 
-void vv_registers_lead(struct vv_registers_regs *r, uint64_t gate, long number, const uint64_t arg[VV_REGISTERS_ARGS])
+void vv_registers_set_syscall(struct vv_registers_regs *r, uint64_t gate, long number, const uint64_t arg[VV_REGISTERS_ARGS])
 {
 	r->user.pc = gate;
 	r->user.pstate &= ~(uint64_t)KIND_OF_BRANCH;
@@ -41,7 +41,7 @@ enum { KNOWN = 1, MORE = 0, STREAMING = 0, GATE_STEP = 1 };
 static const uint8_t gate_code[] = { 0x0f, 0x05 }; /* syscall */
 
 /* orig_rax: it comes from no system call, so none is begun again. */
-void vv_registers_lead(struct vv_registers_regs *r, uint64_t gate, long number, const uint64_t arg[VV_REGISTERS_ARGS])
+void vv_registers_set_syscall(struct vv_registers_regs *r, uint64_t gate, long number, const uint64_t arg[VV_REGISTERS_ARGS])
 {
 	r->user.rip = gate;
 	r->user.rax = (unsigned long)number;
@@ -69,7 +69,7 @@ static uint64_t program_counter(const struct vv_registers_regs *r)
 enum { KNOWN = 0, MORE = 0, STREAMING = 0, GATE_STEP = 1 };
 static const uint8_t gate_code[] = { 0 };
 
-void vv_registers_lead(struct vv_registers_regs *r, uint64_t gate, long number, const uint64_t arg[VV_REGISTERS_ARGS])
+void vv_registers_set_syscall(struct vv_registers_regs *r, uint64_t gate, long number, const uint64_t arg[VV_REGISTERS_ARGS])
 {
 	(void)r, (void)gate, (void)number, (void)arg;
 }
@@ -91,7 +91,7 @@ bool vv_registers_is_known(void)
 	return KNOWN;
 }
 
-size_t vv_registers_find_gate(const uint8_t *code, size_t n)
+size_t vv_registers_find_syscall(const uint8_t *code, size_t n)
 {
 	if (KNOWN)
 		for (size_t i = 0; i + sizeof(gate_code) <= n; i += GATE_STEP)

@@ -51,9 +51,9 @@ bool vv_registers_block(pid_t tid, struct vv_registers_signals *before);
 void vv_registers_unblock(pid_t tid, const struct vv_registers_signals *before);
 
 /* Where in this code an instruction calls the kernel; n: nowhere. */
-size_t vv_registers_find_gate(const uint8_t *code, size_t n);
+size_t vv_registers_find_syscall(const uint8_t *code, size_t n);
 /* It is to make a system call by the instruction there. */
-void vv_registers_lead(struct vv_registers_regs *r, uint64_t gate, long number, const uint64_t arg[VV_REGISTERS_ARGS]);
+void vv_registers_set_syscall(struct vv_registers_regs *r, uint64_t gate, long number, const uint64_t arg[VV_REGISTERS_ARGS]);
 long vv_registers_result(const struct vv_registers_regs *r);
 
 #endif

@@ -83,7 +83,7 @@ static void look(pid_t tid, struct vv_restart_syscall_seen *out)
 }
 
 /* Waits are counted before the call is looked at: so it is one of those, or the last of them. */
-void vv_restart_syscall_see(pid_t tid, struct vv_restart_syscall_seen *out)
+void vv_restart_syscall_record(pid_t tid, struct vv_restart_syscall_seen *out)
 {
 	*out = (struct vv_restart_syscall_seen){ 0 };
 	look(tid, out);
@@ -106,7 +106,7 @@ static bool is_gate(pid_t tid, uint64_t place)
 {
 	uint8_t code[GATE];
 
-	return vv_registers_peek(tid, place, code, sizeof(code)) && vv_registers_find_gate(code, sizeof(code)) == 0;
+	return vv_registers_peek(tid, place, code, sizeof(code)) && vv_registers_find_syscall(code, sizeof(code)) == 0;
 }
 
 /* The wait that was seen is the one from which it was taken: since then it has waited once more, for us. (Its registers were read before, so it does.) */
@@ -118,7 +118,7 @@ static bool is_same(pid_t tid, const struct vv_restart_syscall_seen *seen, const
 /* A call that goes on is shown by the kernel as one that is just to be made; whether by restart_syscall is decided when the thread goes on, and seen when it
  * is in there. What a signal does to it is decided at the same place, so one that was led away from there must not get any before it is in its call. The first
  * argument of a call that has given up is lost. */
-void vv_restart_syscall_mend(pid_t tid, const struct vv_restart_syscall_seen *seen, bool was_led, struct vv_registers_regs *r, struct vv_restart_syscall_way *way)
+void vv_restart_syscall_rewind(pid_t tid, const struct vv_restart_syscall_seen *seen, bool was_led, struct vv_registers_regs *r, struct vv_restart_syscall_way *way)
 {
 	long number = (long)r->user.regs[8];
 	bool followed;
@@ -133,7 +133,7 @@ void vv_restart_syscall_mend(pid_t tid, const struct vv_restart_syscall_seen *se
 	*way = (struct vv_restart_syscall_way){ followed, number, r->user.pc };
 }
 
-void vv_restart_syscall_arrive(pid_t tid, const struct vv_restart_syscall_way *way)
+void vv_restart_syscall_finish(pid_t tid, const struct vv_restart_syscall_way *way)
 {
 	struct vv_registers_regs r;
 	int number = (int)way->number;
@@ -151,7 +151,7 @@ void vv_restart_syscall_arrive(pid_t tid, const struct vv_restart_syscall_way *w
 enum { GOES_ON = -514 /* ERESTARTNOHAND */, SLEPT = -516 /* ERESTART_RESTARTBLOCK */ };
 
 /* All arguments are still there, and the kernel decides by the result: to make the call again, or EINTR if a handler comes first. */
-void vv_restart_syscall_mend(pid_t tid, const struct vv_restart_syscall_seen *seen, bool was_led, struct vv_registers_regs *r, struct vv_restart_syscall_way *way)
+void vv_restart_syscall_rewind(pid_t tid, const struct vv_restart_syscall_seen *seen, bool was_led, struct vv_registers_regs *r, struct vv_restart_syscall_way *way)
 {
 	long number = (long)r->user.orig_rax, result = (long)r->user.rax;
 
@@ -161,20 +161,20 @@ void vv_restart_syscall_mend(pid_t tid, const struct vv_restart_syscall_seen *se
 		r->user.rax = (unsigned long)(long)GOES_ON;
 }
 
-void vv_restart_syscall_arrive(pid_t tid, const struct vv_restart_syscall_way *way)
+void vv_restart_syscall_finish(pid_t tid, const struct vv_restart_syscall_way *way)
 {
 	(void)tid, (void)way;
 }
 
 #else
 
-void vv_restart_syscall_mend(pid_t tid, const struct vv_restart_syscall_seen *seen, bool was_led, struct vv_registers_regs *r, struct vv_restart_syscall_way *way)
+void vv_restart_syscall_rewind(pid_t tid, const struct vv_restart_syscall_seen *seen, bool was_led, struct vv_registers_regs *r, struct vv_restart_syscall_way *way)
 {
 	(void)tid, (void)seen, (void)was_led, (void)r;
 	*way = (struct vv_restart_syscall_way){ .number = -1 };
 }
 
-void vv_restart_syscall_arrive(pid_t tid, const struct vv_restart_syscall_way *way)
+void vv_restart_syscall_finish(pid_t tid, const struct vv_restart_syscall_way *way)
 {
 	(void)tid, (void)way;
 }

@@ -18,13 +18,13 @@ struct vv_restart_syscall_way { /* back to a call */
 	uint64_t gate;
 };
 
-void vv_restart_syscall_see(pid_t tid, struct vv_restart_syscall_seen *out);
+void vv_restart_syscall_record(pid_t tid, struct vv_restart_syscall_seen *out);
 /* It waits, and has no hold of pages of its process: nothing is written there that the kernel would not see. */
 bool vv_restart_syscall_is_at_rest(const struct vv_restart_syscall_seen *seen);
 
 /* Registers of a thread that was stopped become those by which it makes its call again; of one that was led away, the registers that it had before. */
-void vv_restart_syscall_mend(pid_t tid, const struct vv_restart_syscall_seen *seen, bool was_led, struct vv_registers_regs *r, struct vv_restart_syscall_way *way);
+void vv_restart_syscall_rewind(pid_t tid, const struct vv_restart_syscall_seen *seen, bool was_led, struct vv_registers_regs *r, struct vv_restart_syscall_way *way);
 /* It was followed into a system call. */
-void vv_restart_syscall_arrive(pid_t tid, const struct vv_restart_syscall_way *way);
+void vv_restart_syscall_finish(pid_t tid, const struct vv_restart_syscall_way *way);
 
 #endif

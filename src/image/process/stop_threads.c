@@ -35,7 +35,7 @@ static bool is_too_long(const struct vv_stop_threads *h, pid_t tid)
 	return ms > PATIENCE_MOST_MS || (ms > PATIENCE_MS && !is_running(tid));
 }
 
-bool vv_stop_threads_hear(const struct vv_stop_threads *h, pid_t tid, int *status)
+bool vv_stop_threads_wait(const struct vv_stop_threads *h, pid_t tid, int *status)
 {
 	static const struct timespec a_while = { 0, 10000000 };
 	sigset_t child;
@@ -59,7 +59,7 @@ static int await_stop(struct vv_stop_threads *h, pid_t tid)
 	int status;
 
 	for (;;) {
-		if (!vv_stop_threads_hear(h, tid, &status))
+		if (!vv_stop_threads_wait(h, tid, &status))
 			return vv_err_set(VV_ENOTSUP, "thread %d does not come to a stop", (int)tid);
 		if (!WIFSTOPPED(status))
 			return 0;
@@ -77,7 +77,7 @@ static int hold(struct vv_stop_threads *h, pid_t tid)
 		return errno == ESRCH ? 0 : vv_err_set(VV_ENOTSUP, "it cannot be traced: %s", strerror(errno));
 	if (vv_mem_room(&h->thread, h->n, &h->cap, sizeof(*h->thread)) < 0)
 		return VV_ENOMEM;
-	vv_restart_syscall_see(tid, &seen);
+	vv_restart_syscall_record(tid, &seen);
 	h->thread[h->n++] = (struct vv_stop_threads_thread){ .tid = tid, .seen = seen };
 	vv_registers_call(PTRACE_INTERRUPT, tid, 0, 0);
 	return 0;
@@ -168,11 +168,11 @@ static void send_back(struct vv_stop_threads_thread *t)
 {
 	struct vv_registers_regs r;
 
-	if (!t->is_led && vv_registers_get(t->tid, &r)) {
-		vv_restart_syscall_mend(t->tid, &t->seen, false, &r, &t->way);
+	if (!t->is_redirected && vv_registers_get(t->tid, &r)) {
+		vv_restart_syscall_rewind(t->tid, &t->seen, false, &r, &t->way);
 		t->way.followed = t->way.followed && vv_registers_block(t->tid, &t->signals);
 		vv_registers_put(t->tid, &r);
-	} else if (t->is_led && !t->way.followed) {
+	} else if (t->is_redirected && !t->way.followed) {
 		vv_registers_unblock(t->tid, &t->signals);
 	}
 	vv_registers_call(t->way.followed ? PTRACE_SYSCALL : PTRACE_DETACH, t->tid, 0, 0);
@@ -184,19 +184,19 @@ static void follow(struct vv_stop_threads *h, const struct vv_stop_threads_threa
 	int status;
 
 	for (;;) {
-		if (!vv_stop_threads_hear(h, t->tid, &status) || !WIFSTOPPED(status))
+		if (!vv_stop_threads_wait(h, t->tid, &status) || !WIFSTOPPED(status))
 			return;
 		if (vv_stop_threads_is_stop(status) || WSTOPSIG(status) == (SIGTRAP | 0x80))
 			break;
 		vv_registers_call(PTRACE_SYSCALL, t->tid, 0, (uintptr_t)WSTOPSIG(status)); /* a SIGSTOP, which cannot be blocked */
 	}
 	if (!vv_stop_threads_is_stop(status))
-		vv_restart_syscall_arrive(t->tid, &t->way);
+		vv_restart_syscall_finish(t->tid, &t->way);
 	vv_registers_unblock(t->tid, &t->signals);
 	vv_registers_call(vv_stop_threads_is_stop(status) ? PTRACE_DETACH : PTRACE_CONT, t->tid, 0, 0);
 }
 
-void vv_stop_threads_let_go(struct vv_stop_threads *h)
+void vv_stop_threads_resume(struct vv_stop_threads *h)
 {
 	for (size_t i = 0; i < h->n; i++)
 		if (h->thread[i].stopped)
@@ -216,7 +216,7 @@ static int stop_once(struct vv_stop_threads *h, pid_t tid)
 	struct vv_restart_syscall_seen seen;
 	int rc;
 
-	vv_restart_syscall_see(tid, &seen);
+	vv_restart_syscall_record(tid, &seen);
 	if (is_held(h, tid) || vv_restart_syscall_is_at_rest(&seen))
 		return 0;
 	h->began = vv_clock_ns();
@@ -225,7 +225,7 @@ static int stop_once(struct vv_stop_threads *h, pid_t tid)
 		return rc;
 	rc = await_stop(h, tid);
 	h->thread[n].stopped = rc > 0;
-	vv_stop_threads_let_go(h);
+	vv_stop_threads_resume(h);
 	stopped_s = vv_clock_s() - start;
 	h->longest_s = stopped_s > h->longest_s ? stopped_s : h->longest_s;
 	return rc < 0 ? rc : 0;

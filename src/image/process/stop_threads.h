@@ -10,7 +10,7 @@ struct vv_stop_threads_thread {
 	bool stopped;
 	struct vv_restart_syscall_seen seen; /* what it did before, */
 	struct vv_restart_syscall_way way;   /* and how it goes back to that: */
-	bool is_led;               /* its registers are as they are to be already, and all signals are blocked */
+	bool is_redirected;               /* its registers are as they are to be already, and all signals are blocked */
 	struct vv_registers_signals signals; /* that were before */
 };
 
@@ -25,12 +25,12 @@ struct vv_stop_threads {
 /* All at once. VV_ENOTSUP, with the reason: some may be stopped. */
 int vv_stop_threads_all(struct vv_stop_threads *h);
 /* They go on with what they were in. */
-void vv_stop_threads_let_go(struct vv_stop_threads *h);
+void vv_stop_threads_resume(struct vv_stop_threads *h);
 /* One after another, each for a moment only; those that are at rest in the kernel are left there. */
 int vv_stop_threads_each(struct vv_stop_threads *h);
 
 /* What has become of a thread that was told to go on, or to stop: a status of wait(2); false: nothing, for too long, or it is not ours any more. */
-bool vv_stop_threads_hear(const struct vv_stop_threads *h, pid_t tid, int *status);
+bool vv_stop_threads_wait(const struct vv_stop_threads *h, pid_t tid, int *status);
 /* Is it one that was asked for by PTRACE_INTERRUPT, or of a process that is stopped? */
 bool vv_stop_threads_is_stop(int status);
 

@@ -156,7 +156,7 @@ int vv_uffd_keeper_bind(struct vv_uffd_keeper *a, pid_t pid, int uffd, int *sock
 {
 	struct binding b = { .socket = -1 };
 	struct stat st = { 0 };
-	int rc = vv_mem_room(&a->one, a->n, &a->cap, sizeof(*a->one));
+	int rc = vv_mem_room(&a->process, a->n, &a->cap, sizeof(*a->process));
 
 	if (rc == 0)
 		rc = bind_it(pid, &b);
@@ -171,14 +171,14 @@ int vv_uffd_keeper_bind(struct vv_uffd_keeper *a, pid_t pid, int uffd, int *sock
 			close(b.socket);
 		return vv_err_context(rc, "process %d cannot hold what its pages come by", (int)pid);
 	}
-	a->one[a->n++] = (struct vv_uffd_keeper_one){ b.socket, st.st_ino };
+	a->process[a->n++] = (struct vv_uffd_keeper_process){ b.socket, st.st_ino };
 	*socket = b.socket;
 	return 0;
 }
 
 /* ---- who holds it ---------------------------------------------------------------------------------------------------------------- */
 
-static const struct vv_uffd_keeper_one *find(const struct vv_uffd_keeper *a, const char *link)
+static const struct vv_uffd_keeper_process *find(const struct vv_uffd_keeper *a, const char *link)
 {
 	ino_t inode;
 	size_t i = 0;
@@ -186,13 +186,13 @@ static const struct vv_uffd_keeper_one *find(const struct vv_uffd_keeper *a, con
 	if (strncmp(link, socket_link, strlen(socket_link)) != 0)
 		return NULL;
 	inode = (ino_t)strtoull(link + strlen(socket_link), NULL, 10);
-	while (i < a->n && a->one[i].inode != inode)
+	while (i < a->n && a->process[i].inode != inode)
 		i++;
-	return i < a->n ? &a->one[i] : NULL;
+	return i < a->n ? &a->process[i] : NULL;
 }
 
 /* The first descriptor of a process that is one of ours; -1: none is. */
-static int look_at(const struct vv_uffd_keeper *a, pid_t pid, const struct vv_uffd_keeper_one **one)
+static int look_at(const struct vv_uffd_keeper *a, pid_t pid, const struct vv_uffd_keeper_process **one)
 {
 	char path[64], link[64];
 	const struct dirent *e;
@@ -237,7 +237,7 @@ static void forget_dead(struct vv_uffd_keeper *a)
 
 void vv_uffd_keeper_follow(struct vv_uffd_keeper *a)
 {
-	const struct vv_uffd_keeper_one *one;
+	const struct vv_uffd_keeper_process *one;
 	struct vv_process_tree t = { 0 };
 
 	forget_dead(a);
@@ -251,9 +251,9 @@ void vv_uffd_keeper_follow(struct vv_uffd_keeper *a)
 }
 
 /* How many held it; *last: one that holds it still. */
-static size_t cut_loose(const struct vv_uffd_keeper *a, pid_t *last)
+static size_t release_all(const struct vv_uffd_keeper *a, pid_t *last)
 {
-	const struct vv_uffd_keeper_one *one;
+	const struct vv_uffd_keeper_process *one;
 	struct vv_process_tree t = { 0 };
 	size_t n = 0;
 
@@ -278,10 +278,10 @@ void vv_uffd_keeper_release(struct vv_uffd_keeper *a)
 
 	disarm(a);
 	for (size_t i = 0; i < a->n; i++)
-		empty(a->one[i].socket);
+		empty(a->process[i].socket);
 	for (int i = 0; left && i < PASSES; i++) {
 		pid = 0;
-		left = cut_loose(a, &pid);
+		left = release_all(a, &pid);
 		if (pid)
 			nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
 	}
@@ -295,12 +295,12 @@ void vv_uffd_keeper_close(struct vv_uffd_keeper *a)
 	for (size_t i = 0; i < a->n_alarms; i++)
 		close(a->alarm[i].fd);
 	for (size_t i = 0; i < a->n; i++)
-		close(a->one[i].socket);
+		close(a->process[i].socket);
 	for (int i = 0; i < 2; i++)
 		if (a->alive[i] >= 0)
 			close(a->alive[i]);
 	vv_mem_free(a->alarm);
-	vv_mem_free(a->one);
+	vv_mem_free(a->process);
 	*a = (struct vv_uffd_keeper)VV_UFFD_KEEPER_NONE;
 }
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-struct vv_uffd_keeper_one {
+struct vv_uffd_keeper_process {
 	int socket; /* our own descriptor of it */
 	ino_t inode;
 };
@@ -21,7 +21,7 @@ struct vv_uffd_keeper_alarm { /* kills a process */
 
 struct vv_uffd_keeper { /* of all processes of a tree */
 	int alive[2]; /* a pipe. While somebody has the second end, no process is killed */
-	struct vv_uffd_keeper_one *one;
+	struct vv_uffd_keeper_process *process;
 	size_t n, cap;
 	struct vv_uffd_keeper_alarm *alarm;
 	size_t n_alarms, alarms_cap;

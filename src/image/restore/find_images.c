@@ -17,7 +17,7 @@ static uint32_t ranks_of(const struct vv_find_images *m)
 
 static bool is_apart(const struct vv_find_images *m)
 {
-	return m->v && m->v->ctx.group && m->v->ctx.group->split;
+	return m->v && m->v->ctx.group && m->v->ctx.group->has_local_stores;
 }
 
 /* All ranks read together: from stores of their own, or each a part of one store. */

@@ -55,8 +55,8 @@ struct vv_lazy_pages {
 	size_t n, cap;
 	struct fault *fault;
 	size_t n_faults, faults_cap;
-	struct vv_watchdog warden;
-	struct vv_uffd_keeper anchor;
+	struct vv_watchdog watchdog;
+	struct vv_uffd_keeper uffd_socket;
 	struct vv_action_script hook;  /* at which criu waits until we have done our part; none: it is the caller's */
 	struct vv_pool *pool; /* they are filled before they run */
 	int listening, connection, word; /* an eventfd: look at what follows */
@@ -120,7 +120,7 @@ static int answer_again(struct vv_lazy_pages *l)
 static int add_child(struct vv_lazy_pages *l, size_t parent, int uffd)
 {
 	struct vv_missing_pages m = l->memory[parent];
-	int rc = m.anchor >= 0 ? vv_uffd_keeper_keep(m.anchor, uffd) : 0, copied = vv_page_spans_copy(&l->memory[parent].left, &m.left);
+	int rc = m.uffd_socket >= 0 ? vv_uffd_keeper_keep(m.uffd_socket, uffd) : 0, copied = vv_page_spans_copy(&l->memory[parent].left, &m.left);
 
 	rc = rc ? rc : copied;
 	l->look_ms = 1;
@@ -128,11 +128,11 @@ static int add_child(struct vv_lazy_pages *l, size_t parent, int uffd)
 	m.uffd = uffd;
 	m.pidfd = -1;
 	m.here = 0;
-	m.told = 0;
-	for (size_t i = 0; m.desk && i < m.left.n; i++)
-		vv_block_cache_again(m.desk, m.file, m.left.v[i].at, m.left.v[i].hi - m.left.v[i].lo);
-	if (rc == 0 && l->warden.pid)
-		rc = vv_watchdog_hold(&l->warden, uffd);
+	m.decoded_to = 0;
+	for (size_t i = 0; m.cache && i < m.left.n; i++)
+		vv_block_cache_expect_again(m.cache, m.file, m.left.v[i].at, m.left.v[i].hi - m.left.v[i].lo);
+	if (rc == 0 && l->watchdog.pid)
+		rc = vv_watchdog_hold(&l->watchdog, uffd);
 	if (rc == 0)
 		rc = add_memory(l, m);
 	if (rc) {
@@ -217,16 +217,16 @@ static int receive_memory(struct vv_lazy_pages *l, pid_t pid)
 	}
 	m->uffd = uffd;
 	m->here = here;
-	m->runs = l->warden.pid;
+	m->runs = l->watchdog.pid;
 	m->pidfd = pidfd_open(here, 0);
 	if (m->pidfd < 0)
 		return vv_err_sys(errno, "cannot watch process %d", (int)pid);
-	rc = l->warden.pid ? vv_watchdog_hold(&l->warden, uffd) : 0;
-	return rc || !l->warden.pid ? rc : vv_watchdog_watch(&l->warden, here, m->pidfd);
+	rc = l->watchdog.pid ? vv_watchdog_hold(&l->watchdog, uffd) : 0;
+	return rc || !l->watchdog.pid ? rc : vv_watchdog_watch(&l->watchdog, here, m->pidfd);
 }
 
 /* A number, negative for one that has ended already, and a descriptor for each process; then that all are there. */
-static int hear_criu(struct vv_lazy_pages *l)
+static int read_criu_message(struct vv_lazy_pages *l)
 {
 	int32_t word;
 	ssize_t n = recv(l->connection, &word, sizeof(word), MSG_WAITALL);
@@ -263,16 +263,16 @@ static int bind_all(struct vv_lazy_pages *l)
 	int rc = 0;
 
 	while (rc == 0 && poll(&p, 1, 0) > 0) { /* what criu has said before it came to its hook */
-		rc = hear_criu(l);
+		rc = read_criu_message(l);
 		p.fd = l->connection;
 	}
 	for (size_t i = 0; rc == 0 && i < l->n; i++)
 		if (l->memory[i].uffd >= 0)
-			rc = vv_uffd_keeper_bind(&l->anchor, l->memory[i].here, l->memory[i].uffd, &l->memory[i].anchor);
+			rc = vv_uffd_keeper_bind(&l->uffd_socket, l->memory[i].here, l->memory[i].uffd, &l->memory[i].uffd_socket);
 	return rc;
 }
 
-static int meet(struct vv_lazy_pages *l)
+static int release_processes(struct vv_lazy_pages *l)
 {
 	int rc = l->pool ? vv_fill_pages_run(l->memory, l->n, l->pool) : bind_all(l);
 
@@ -305,18 +305,18 @@ static int wait_for_something(struct vv_lazy_pages *l, bool idle)
 		else if (fds[MEMORIES + i].revents)
 			rc = vv_err_set(VV_EIO, "nothing can be heard of the memory of process %d any more", (int)l->memory[i].pid);
 	if (rc == 0 && got > 0 && fds[CRIU].revents)
-		rc = l->connection >= 0 ? hear_criu(l) : accept_criu(l);
+		rc = l->connection >= 0 ? read_criu_message(l) : accept_criu(l);
 	if (rc == 0)
 		rc = answer_again(l);
 	if (rc == 0 && got > 0 && fds[HOOK].revents)
-		rc = meet(l);
+		rc = release_processes(l);
 	if (got > 0 && fds[WORD].revents)
 		(void)!read(l->word, &word, sizeof(word));
 	vv_mem_free(fds);
 	return rc;
 }
 
-/* What nobody has asked for yet. *left: there is some; *found: it can be had. Those that have everything are listened to until all have: the warden holds
+/* What nobody has asked for yet. *left: there is some; *found: it can be had. Those that have everything are listened to until all have: the watchdog holds
  * them, too. */
 static int bring_some(struct vv_lazy_pages *l, bool *left, bool *found)
 {
@@ -332,8 +332,8 @@ static int bring_some(struct vv_lazy_pages *l, bool *left, bool *found)
 	*found = next;
 	if (!next)
 		return 0;
-	if (next->desk)
-		vv_block_cache_ahead(next->desk, next->file, next->left.v[0].at, &next->told);
+	if (next->cache)
+		vv_block_cache_read_ahead(next->cache, next->file, next->left.v[0].at, &next->decoded_to);
 	return vv_missing_pages_bring(next, addr, STEP, &done);
 }
 
@@ -343,7 +343,7 @@ static void look_for_children(struct vv_lazy_pages *l)
 
 	if (!now || now < l->look_next)
 		return;
-	vv_uffd_keeper_follow(&l->anchor);
+	vv_uffd_keeper_follow(&l->uffd_socket);
 	l->look_next = now + (uint64_t)l->look_ms * MS;
 	l->look_ms = l->look_ms < LOOKS_MS ? 2 * l->look_ms : 0;
 }
@@ -388,7 +388,7 @@ static void *work(void *arg)
 	}
 	atomic_store(&l->ended, true);
 	if (rc) {
-		vv_err_context(rc, "the program was %s, because not all of its memory can be had", l->warden.pid ? "killed" : "not restored");
+		vv_err_context(rc, "the program was %s, because not all of its memory can be had", l->watchdog.pid ? "killed" : "not restored");
 		vv_err_save(rc, &l->error);
 		atomic_store(&l->failed, true); /* before criu hears of it */
 		kill_all(l);
@@ -439,7 +439,7 @@ static int new(struct vv_serve_images *images, struct vv_criu *c, struct vv_lazy
 
 	if (!l)
 		return VV_ENOMEM;
-	*l = (struct vv_lazy_pages){ .images = images, .criu = c, .hook = VV_ACTION_SCRIPT_NONE, .listening = -1, .connection = -1, .warden = VV_WATCHDOG_NONE, .anchor = VV_UFFD_KEEPER_NONE };
+	*l = (struct vv_lazy_pages){ .images = images, .criu = c, .hook = VV_ACTION_SCRIPT_NONE, .listening = -1, .connection = -1, .watchdog = VV_WATCHDOG_NONE, .uffd_socket = VV_UFFD_KEEPER_NONE };
 	sem_init(&l->bound, 0, 0);
 	l->page = (uint64_t)sysconf(_SC_PAGESIZE);
 	l->word = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -447,7 +447,7 @@ static int new(struct vv_serve_images *images, struct vv_criu *c, struct vv_lazy
 	rc = l->word < 0 ? vv_err_sys(errno, "cannot make an eventfd") : vv_serve_images_refuse(images, vv_lazy_plan_read(images, &l->memory, &l->n, &l->cap));
 	if (rc == 0)
 		rc = listen_in(l, c->folder);
-	vv_criu_word(c, "--lazy-pages");
+	vv_criu_add_arg(c, "--lazy-pages");
 	return rc;
 }
 
@@ -458,11 +458,11 @@ int vv_lazy_pages_open(struct vv_serve_images *images, struct vv_criu *c, bool h
 	if (rc == 0)
 		rc = new(images, c, out);
 	if (rc == 0)
-		rc = vv_watchdog_open(&(*out)->warden, c->folder);
+		rc = vv_watchdog_open(&(*out)->watchdog, c->folder);
 	if (rc == 0)
-		rc = vv_uffd_keeper_open(&(*out)->anchor);
+		rc = vv_uffd_keeper_open(&(*out)->uffd_socket);
 	if (rc == 0)
-		rc = vv_watchdog_hold(&(*out)->warden, (*out)->anchor.alive[1]);
+		rc = vv_watchdog_hold(&(*out)->watchdog, (*out)->uffd_socket.alive[1]);
 	return rc || held ? rc : vv_action_script_open(&(*out)->hook, c, "post-restore", NULL);
 }
 
@@ -490,7 +490,7 @@ int vv_lazy_pages_start(struct vv_lazy_pages *l)
 	return err ? vv_err_sys(err, "cannot start a thread") : 0;
 }
 
-void vv_lazy_pages_look(struct vv_lazy_pages *l)
+void vv_lazy_pages_wake(struct vv_lazy_pages *l)
 {
 	const uint64_t one = 1;
 
@@ -505,22 +505,22 @@ bool vv_lazy_pages_needs(struct vv_lazy_pages *l)
 void vv_lazy_pages_give_up(struct vv_lazy_pages *l)
 {
 	atomic_store(&l->hopeless, true);
-	vv_lazy_pages_look(l);
+	vv_lazy_pages_wake(l);
 }
 
 int vv_lazy_pages_bind(struct vv_lazy_pages *l)
 {
 	atomic_store(&l->made, true);
-	vv_lazy_pages_look(l);
+	vv_lazy_pages_wake(l);
 	while (sem_wait(&l->bound) < 0 && errno == EINTR)
 		;
 	return atomic_load(&l->failed) ? vv_lazy_pages_wait(l) : 0;
 }
 
-void vv_lazy_pages_go_on(struct vv_lazy_pages *l)
+void vv_lazy_pages_start_rest(struct vv_lazy_pages *l)
 {
 	atomic_store(&l->alone, true);
-	vv_lazy_pages_look(l);
+	vv_lazy_pages_wake(l);
 }
 
 static void join(struct vv_lazy_pages *l, atomic_bool *why)
@@ -528,7 +528,7 @@ static void join(struct vv_lazy_pages *l, atomic_bool *why)
 	if (!l->started)
 		return;
 	atomic_store(why, true);
-	vv_lazy_pages_look(l);
+	vv_lazy_pages_wake(l);
 	pthread_join(l->thread, NULL);
 	l->started = false;
 }
@@ -552,15 +552,15 @@ void vv_lazy_pages_close(struct vv_lazy_pages *l)
 		return;
 	join(l, &l->stopping);
 	vv_action_script_close(&l->hook);
-	vv_watchdog_close(&l->warden);
+	vv_watchdog_close(&l->watchdog);
 	for (size_t i = 0; i < l->n; i++) {
 		vv_missing_pages_forget(&l->memory[i]);
 		if (l->memory[i].pidfd >= 0)
 			close(l->memory[i].pidfd);
 	}
 	if (l->whole)
-		vv_uffd_keeper_release(&l->anchor);
-	vv_uffd_keeper_close(&l->anchor);
+		vv_uffd_keeper_release(&l->uffd_socket);
+	vv_uffd_keeper_close(&l->uffd_socket);
 	sem_destroy(&l->bound);
 	hang_up(l);
 	if (l->word >= 0)

@@ -20,9 +20,9 @@ int vv_lazy_pages_start(struct vv_lazy_pages *l);
 /* criu has made all processes, and they wait: each gets hold of what its own pages come by. */
 int vv_lazy_pages_bind(struct vv_lazy_pages *l);
 /* criu has ended: what nobody has asked for comes, too, from now on. */
-void vv_lazy_pages_go_on(struct vv_lazy_pages *l);
+void vv_lazy_pages_start_rest(struct vv_lazy_pages *l);
 /* Of pages that come from afar (image/restore/remote_images.h): there are some new ones; and, are there any that it still needs? */
-void vv_lazy_pages_look(struct vv_lazy_pages *l);
+void vv_lazy_pages_wake(struct vv_lazy_pages *l);
 bool vv_lazy_pages_needs(struct vv_lazy_pages *l);
 /* They cannot be had: all processes are killed. */
 void vv_lazy_pages_give_up(struct vv_lazy_pages *l);

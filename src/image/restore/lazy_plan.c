@@ -31,7 +31,7 @@ static int divide(struct vv_serve_images *s, const struct vv_pagemap_image *map,
 
 static int read_map(struct vv_serve_images *s, size_t file, pid_t pid, struct vv_missing_pages *out)
 {
-	struct vv_missing_pages m = { .desk = s->desk, .pid = pid, .uffd = -1, .anchor = -1, .pidfd = -1 };
+	struct vv_missing_pages m = { .cache = s->cache, .pid = pid, .uffd = -1, .uffd_socket = -1, .pidfd = -1 };
 	struct vv_pagemap_image map = { 0 };
 	uint8_t *image = NULL;
 	char name[64];
@@ -46,7 +46,7 @@ static int read_map(struct vv_serve_images *s, size_t file, pid_t pid, struct vv
 		rc = vv_err_set(VV_EDAMAGED, "the pages of process %d are not those that its map tells of", (int)pid);
 	if (rc == 0)
 		rc = divide(s, &map, &m);
-	m.hoard = s->desk ? NULL : &s->afar.image[m.file];
+	m.remote_buffer = s->cache ? NULL : &s->remote_images.image[m.file];
 	if (rc)
 		vv_page_spans_fini(&m.left);
 	else

@@ -43,9 +43,9 @@ static int put(const struct vv_missing_pages *m, uint64_t to, const uint8_t *fro
 
 static int take(const struct vv_missing_pages *m, uint64_t at, struct vv_block_cache_piece *out)
 {
-	if (m->desk)
-		return vv_block_cache_take(m->desk, m->file, at, false, out);
-	*out = (struct vv_block_cache_piece){ .bytes = m->hoard->bytes + at, .len = (size_t)vv_remote_buffer_has(m->hoard, at) };
+	if (m->cache)
+		return vv_block_cache_get(m->cache, m->file, at, false, out);
+	*out = (struct vv_block_cache_piece){ .bytes = m->remote_buffer->bytes + at, .len = (size_t)vv_remote_buffer_has(m->remote_buffer, at) };
 	return 0;
 }
 
@@ -66,7 +66,7 @@ static int put_page(const struct vv_missing_pages *m, uint64_t to, uint64_t at, 
 		n = p.len < page_size() - have ? p.len : (size_t)(page_size() - have);
 		memcpy(page + have, p.bytes, n);
 		have += n;
-		vv_block_cache_give(m->desk, &p, 0, false);
+		vv_block_cache_release(m->cache, &p, 0, false);
 	}
 	if (rc == 0)
 		rc = put(m, to, page, page_size(), done, gone);
@@ -83,13 +83,13 @@ int vv_missing_pages_deliver(const struct vv_missing_pages *m, uint64_t to, uint
 	if (rc)
 		return vv_err_context(rc, "the page at 0x%" PRIx64 " of process %d", to, (int)m->pid);
 	if (!p.len) { /* only of a hoard */
-		vv_remote_buffer_ask(m->hoard, at, len);
+		vv_remote_buffer_request(m->remote_buffer, at, len);
 		return 0;
 	}
 	len = p.len < len ? p.len / page_size() * page_size() : len;
 	if (len)
 		rc = put(m, to, p.bytes, len, done, gone);
-	vv_block_cache_give(m->desk, &p, (size_t)*done, false);
+	vv_block_cache_release(m->cache, &p, (size_t)*done, false);
 	return len ? rc : put_page(m, to, at, done, gone);
 }
 
@@ -109,7 +109,7 @@ bool vv_missing_pages_find(const struct vv_missing_pages *m, uint64_t *addr)
 {
 	for (size_t i = 0; i < m->left.n; i++) {
 		const struct vv_page_span *x = &m->left.v[i];
-		uint64_t end = x->at + (x->hi - x->lo), at = m->hoard ? vv_remote_buffer_find(m->hoard, x->at, end) : x->at;
+		uint64_t end = x->at + (x->hi - x->lo), at = m->remote_buffer ? vv_remote_buffer_find(m->remote_buffer, x->at, end) : x->at;
 
 		*addr = x->lo + (at - x->at);
 		if (at < end)

@@ -56,13 +56,15 @@ const struct vv_page_span *vv_page_spans_find(const struct vv_page_spans *s, uin
 static int split(struct vv_page_spans *s, uint64_t addr)
 {
 	size_t i = search(s, addr);
-	struct vv_page_span *x = i < s->n ? &s->v[i] : NULL, rest;
+	struct vv_page_span x = i < s->n ? s->v[i] : (struct vv_page_span){ 0 };
+	int rc;
 
-	if (!x || x->lo >= addr)
+	if (x.lo >= addr || x.hi <= addr)
 		return 0;
-	rest = (struct vv_page_span){ addr, x->hi, x->at + (addr - x->lo) };
-	x->hi = addr;
-	return insert(s, i + 1, rest);
+	rc = insert(s, i + 1, (struct vv_page_span){ addr, x.hi, x.at + (addr - x.lo) });
+	if (rc == 0) /* else nothing has changed */
+		s->v[i].hi = addr;
+	return rc;
 }
 
 int vv_page_spans_drop(struct vv_page_spans *s, uint64_t lo, uint64_t hi)

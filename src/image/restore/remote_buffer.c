@@ -47,14 +47,14 @@ uint64_t vv_remote_buffer_find(const struct vv_remote_buffer *h, uint64_t at, ui
 {
 	size_t page = (size_t)(at / h->page);
 
-	if (at < end && state_of(h, page) == THERE)
+	if (at >= end || state_of(h, page) == THERE)
 		return at;
 	while (page < h->pages && before(h, page, end) < end && state_of(h, page) != THERE)
 		page++;
 	return before(h, page, end);
 }
 
-void vv_remote_buffer_ask(struct vv_remote_buffer *h, uint64_t at, uint64_t len)
+void vv_remote_buffer_request(struct vv_remote_buffer *h, uint64_t at, uint64_t len)
 {
 	for (size_t page = (size_t)(at / h->page); page < h->pages && (uint64_t)page * h->page < at + len; page++) {
 		unsigned char was = ABSENT;
@@ -64,7 +64,7 @@ void vv_remote_buffer_ask(struct vv_remote_buffer *h, uint64_t at, uint64_t len)
 	}
 }
 
-bool vv_remote_buffer_heard(struct vv_remote_buffer *h)
+bool vv_remote_buffer_take_request(struct vv_remote_buffer *h)
 {
 	return atomic_exchange(&h->asked, false);
 }

@@ -13,7 +13,7 @@ struct vv_remote_buffer {
 	uint64_t len;
 	size_t pages, page; /* how many, and how large */
 	atomic_uchar *state; /* of each page */
-	atomic_bool asked;   /* something new was, since vv_remote_buffer_heard */
+	atomic_bool asked;   /* something new was, since vv_remote_buffer_take_request */
 };
 
 /* Nothing is there. VV_ENOMEM. */
@@ -26,9 +26,9 @@ uint64_t vv_remote_buffer_has(const struct vv_remote_buffer *h, uint64_t at);
 /* The first byte at or behind `at`, and before `end`, that is there; end: none is. */
 uint64_t vv_remote_buffer_find(const struct vv_remote_buffer *h, uint64_t at, uint64_t end);
 /* These come before others. What is there stays so. */
-void vv_remote_buffer_ask(struct vv_remote_buffer *h, uint64_t at, uint64_t len);
+void vv_remote_buffer_request(struct vv_remote_buffer *h, uint64_t at, uint64_t len);
 /* Was something asked for since this was called last? */
-bool vv_remote_buffer_heard(struct vv_remote_buffer *h);
+bool vv_remote_buffer_take_request(struct vv_remote_buffer *h);
 
 /* What to fetch next of what lies at or behind `at`: a stretch of about so many bytes at most, that was asked for, or was not; 0: there is none. */
 uint64_t vv_remote_buffer_next(const struct vv_remote_buffer *h, uint64_t at, uint64_t most, bool asked, uint64_t *from);

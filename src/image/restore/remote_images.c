@@ -73,7 +73,7 @@ bool vv_remote_images_is_asked(struct vv_remote_images *a)
 	bool asked = false;
 
 	for (size_t i = 0; i < a->files->n_files; i++)
-		asked |= vv_remote_buffer_heard(&a->image[i]);
+		asked |= vv_remote_buffer_take_request(&a->image[i]);
 	return asked;
 }
 
@@ -97,7 +97,7 @@ static int make_room(struct vv_remote_images *a, uint64_t memory, bool late)
 	for (size_t i = 0; rc == 0 && i < a->files->n_files; i++) {
 		rc = vv_remote_buffer_init(&a->image[i], length_of(a, i));
 		if (rc == 0 && !(late && is_pages(vv_unpack_at(a->files, i).file->name)))
-			vv_remote_buffer_ask(&a->image[i], 0, length_of(a, i));
+			vv_remote_buffer_request(&a->image[i], 0, length_of(a, i));
 	}
 	return rc;
 }

@@ -1,6 +1,6 @@
 /* Criu builds a tree and stands at a hook before its processes take a step. So all trees are built, one after another on each rank and on all ranks at
  * once, and let go by one word when all ranks say so. From there on criu does nothing that it expects to fail. If a rank is killed before it could give
- * its word, the others hear of that, and end what runs already; or, if they are killed as well, their wardens do. */
+ * its word, the others hear of that, and end what runs already; or, if they are killed as well, their watchdogs do. */
 #include "image/restore/restore_many.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -39,7 +39,7 @@ struct tree {
 	pid_t pid;
 };
 
-struct reunion {
+struct restore_group {
 	struct varve *v;      /* NULL: alone */
 	struct vv_group *g;   /* the same */
 	uint32_t rank, ranks; /* of those that restore */
@@ -51,23 +51,23 @@ struct reunion {
 	size_t n_images;
 	struct tree *tree;
 	size_t n_trees, trees_cap;
-	struct vv_watchdog warden; /* until all ranks have let theirs go */
+	struct vv_watchdog watchdog; /* until all ranks have let theirs go */
 	char what[192];
 };
 
-static bool is_apart(const struct reunion *o)
+static bool is_apart(const struct restore_group *o)
 {
-	return o->g && o->g->split;
+	return o->g && o->g->has_local_stores;
 }
 
-static int agree(const struct reunion *o, int rc)
+static int agree(const struct restore_group *o, int rc)
 {
 	return o->g ? vv_group_agree(o->g, o->g->comm, rc) : rc;
 }
 
 /* ---- images ------------------------------------------------------------------------------------------------------------------ */
 
-static int look_at_epoch(struct reunion *o)
+static int look_at_epoch(struct restore_group *o)
 {
 	struct vv_commit c = { 0 };
 	int rc = is_apart(o) ? vv_group_spread_commit(&o->v->ctx, o->epoch) : 0;
@@ -83,7 +83,7 @@ static int look_at_epoch(struct reunion *o)
 	return rc;
 }
 
-static int open_images(struct reunion *o, struct vv_pool *pool)
+static int open_images(struct restore_group *o, struct vv_pool *pool)
 {
 	const struct vv_find_images how = { .v = o->v, .lin = o->lin, .epoch = o->epoch, .saved_by = o->saved_by, .pool = pool, .memory = o->opt->memory,
 				       .lazy = o->opt->lazy };
@@ -93,7 +93,7 @@ static int open_images(struct reunion *o, struct vv_pool *pool)
 
 /* ---- trees ------------------------------------------------------------------------------------------------------------------- */
 
-static int add_tree(struct reunion *o, struct vv_serve_images *images, const char *name)
+static int add_tree(struct restore_group *o, struct vv_serve_images *images, const char *name)
 {
 	const char *slash = strchr(name, '/');
 	size_t len = slash ? (size_t)(slash - name) + 1 : 0;
@@ -111,7 +111,7 @@ static int add_tree(struct reunion *o, struct vv_serve_images *images, const cha
 }
 
 /* Sorted by name, those of a folder lie together. */
-static int list_trees(struct reunion *o)
+static int list_trees(struct restore_group *o)
 {
 	int rc = 0;
 
@@ -130,7 +130,7 @@ static int list_trees(struct reunion *o)
 }
 
 /* Whose pages may come late? */
-static int prepare(struct reunion *o, struct tree *t)
+static int prepare(struct restore_group *o, struct tree *t)
 {
 	int rc = vv_criu_open(&t->criu);
 
@@ -139,7 +139,7 @@ static int prepare(struct reunion *o, struct tree *t)
 }
 
 /* Before anything is made, all that criu gets is there, and whole; without lazy that is everything. */
-static int check(struct reunion *o, int rc)
+static int check(struct restore_group *o, int rc)
 {
 	for (size_t i = 0; rc == 0 && i < o->n_trees; i++)
 		rc = prepare(o, &o->tree[i]);
@@ -164,7 +164,7 @@ static bool is_waiting(const struct vv_action_script *h, pid_t *first)
 }
 
 /* It is rebuilt, and does not run yet. */
-static int build(struct reunion *o, struct tree *t)
+static int build(struct restore_group *o, struct tree *t)
 {
 	struct vv_serve_images *s = t->images;
 	int rc;
@@ -189,14 +189,14 @@ static int build(struct reunion *o, struct tree *t)
 	}
 	if (rc == 0 && t->lazy)
 		rc = vv_lazy_pages_bind(t->lazy);
-	vv_serve_images_hang_up(s);
+	vv_serve_images_disconnect(s);
 	return rc;
 }
 
 /* If we end without a word, so do they. */
-static int bind_to_us(struct reunion *o)
+static int bind_to_us(struct restore_group *o)
 {
-	int rc = o->g && o->n_trees ? vv_watchdog_open(&o->warden, NULL) : 0;
+	int rc = o->g && o->n_trees ? vv_watchdog_open(&o->watchdog, NULL) : 0;
 
 	for (size_t i = 0; rc == 0 && o->g && i < o->n_trees; i++) {
 		pid_t pid = o->tree[i].pid;
@@ -205,14 +205,14 @@ static int bind_to_us(struct reunion *o)
 		if (!pid) /* this criu does not tell */
 			continue;
 		fd = pidfd_open(pid, 0);
-		rc = fd < 0 ? vv_err_sys(errno, "cannot watch process %d", (int)pid) : vv_watchdog_watch(&o->warden, pid, fd);
+		rc = fd < 0 ? vv_err_sys(errno, "cannot watch process %d", (int)pid) : vv_watchdog_watch(&o->watchdog, pid, fd);
 		if (fd >= 0)
 			close(fd);
 	}
 	return rc;
 }
 
-static int let_go(struct reunion *o)
+static int let_go(struct restore_group *o)
 {
 	int rc = o->n_trees ? vv_action_script_go(&o->tree[0].hook) : 0;
 
@@ -225,7 +225,7 @@ static int let_go(struct reunion *o)
 	return rc;
 }
 
-static int build_all(struct reunion *o)
+static int build_all(struct restore_group *o)
 {
 	int rc = 0;
 
@@ -237,14 +237,14 @@ static int build_all(struct reunion *o)
 /* ---- pages that come late ---------------------------------------------------------------------------------------------------- */
 
 struct restore_many_aside { /* what is done on a thread of its own */
-	struct reunion *o;
-	int (*run)(struct reunion *o); /* NULL: nothing, after all */
+	struct restore_group *o;
+	int (*run)(struct restore_group *o); /* NULL: nothing, after all */
 	pthread_mutex_t may; /* it waits for this */
 	atomic_bool done;
 	struct vv_err_state error;
 };
 
-static void *run_aside(void *arg)
+static void *run_in_thread(void *arg)
 {
 	struct restore_many_aside *x = arg;
 
@@ -255,16 +255,16 @@ static void *run_aside(void *arg)
 	return NULL;
 }
 
-static void look_again(struct reunion *o)
+static void look_again(struct restore_group *o)
 {
 	for (size_t i = 0; i < o->n_trees; i++)
-		vv_lazy_pages_look(o->tree[i].lazy);
+		vv_lazy_pages_wake(o->tree[i].lazy);
 }
 
 /* Until all ranks are done, what one of them waits for is read by all. */
-static int read_meanwhile(struct reunion *o, struct restore_many_aside *x)
+static int read_meanwhile(struct restore_group *o, struct restore_many_aside *x)
 {
-	struct vv_remote_images *a = &o->images[0].afar;
+	struct vv_remote_images *a = &o->images[0].remote_images;
 	int rc = 0;
 
 	for (;;) {
@@ -285,7 +285,7 @@ static int read_meanwhile(struct reunion *o, struct restore_many_aside *x)
 }
 
 /* criu looks at the memory of what it makes: if that is far away, somebody must bring it. All ranks come here together. */
-static int with_memory(struct reunion *o, int (*run)(struct reunion *o))
+static int with_memory(struct restore_group *o, int (*run)(struct restore_group *o))
 {
 	struct restore_many_aside x = { .o = o, .may = PTHREAD_MUTEX_INITIALIZER };
 	pthread_t thread;
@@ -294,7 +294,7 @@ static int with_memory(struct reunion *o, int (*run)(struct reunion *o))
 	if (!is_apart(o) || !o->opt->lazy)
 		return agree(o, run(o));
 	pthread_mutex_lock(&x.may);
-	err = pthread_create(&thread, NULL, run_aside, &x);
+	err = pthread_create(&thread, NULL, run_in_thread, &x);
 	rc = agree(o, err ? vv_err_sys(err, "cannot start a thread") : 0);
 	x.run = rc ? NULL : run;
 	pthread_mutex_unlock(&x.may);
@@ -305,14 +305,14 @@ static int with_memory(struct reunion *o, int (*run)(struct reunion *o))
 	return agree(o, rc ? rc : x.error.code ? vv_err_restore(&x.error) : 0);
 }
 
-static int run_trees(struct reunion *o)
+static int run_trees(struct restore_group *o)
 {
 	int rc = with_memory(o, build_all);
 
 	return rc ? rc : with_memory(o, let_go);
 }
 
-static bool is_needed(const struct reunion *o)
+static bool is_needed(const struct restore_group *o)
 {
 	bool needed = false;
 
@@ -322,9 +322,9 @@ static bool is_needed(const struct reunion *o)
 }
 
 /* All ranks read together until none needs anything more. */
-static int bring_from_afar(struct reunion *o)
+static int read_remote(struct restore_group *o)
 {
-	struct vv_remote_images *a = &o->images[0].afar;
+	struct vv_remote_images *a = &o->images[0].remote_images;
 	int rc = 0;
 
 	for (;;) {
@@ -339,14 +339,14 @@ static int bring_from_afar(struct reunion *o)
 }
 
 /* They run. If one of them cannot have all of its memory, none is to go on. */
-static int bring_the_rest(struct reunion *o)
+static int bring_the_rest(struct restore_group *o)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < o->n_trees; i++)
-		vv_lazy_pages_go_on(o->tree[i].lazy);
+		vv_lazy_pages_start_rest(o->tree[i].lazy);
 	if (is_apart(o))
-		rc = bring_from_afar(o);
+		rc = read_remote(o);
 	for (size_t i = 0; rc == 0 && i < o->n_trees; i++)
 		rc = vv_lazy_pages_wait(o->tree[i].lazy);
 	return agree(o, rc);
@@ -373,7 +373,7 @@ static int collect(const uint64_t *word, size_t n, pid_t **out, size_t *n_out)
 	return pid ? 0 : VV_ENOMEM;
 }
 
-static int gather(const struct reunion *o, struct vv_buf *words)
+static int gather(const struct restore_group *o, struct vv_buf *words)
 {
 	struct vv_exchange m = { 0 };
 	int rc = vv_exchange_gather(&m, o->g, 0, words->p, words->n, TREES_MOST * sizeof(uint64_t));
@@ -385,7 +385,7 @@ static int gather(const struct reunion *o, struct vv_buf *words)
 	return rc ? rc : vv_buf_check(words);
 }
 
-static int tell(const struct reunion *o, struct vv_restore_many *out)
+static int share_pids(const struct restore_group *o, struct vv_restore_many *out)
 {
 	struct vv_buf b = { 0 };
 	int rc;
@@ -409,17 +409,17 @@ static int tell(const struct reunion *o, struct vv_restore_many *out)
 	return agree(o, rc);
 }
 
-static void close_sockets(struct reunion *o, bool put_back)
+static void close_sockets(struct restore_group *o, bool put_back)
 {
 	for (size_t i = 0; i < o->n_trees; i++)
 		vv_socket_files_close(&o->tree[i].kept, put_back);
 }
 
 /* What runs already ends with those that could not. */
-static void disband(struct reunion *o, int rc)
+static void disband(struct restore_group *o, int rc)
 {
 	if (rc == 0)
-		vv_watchdog_close(&o->warden);
+		vv_watchdog_close(&o->watchdog);
 	for (size_t i = 0; i < o->n_trees; i++)
 		vv_action_script_close(&o->tree[i].hook);
 	for (size_t i = 0; i < o->n_trees; i++)
@@ -429,7 +429,7 @@ static void disband(struct reunion *o, int rc)
 	close_sockets(o, true);
 	for (size_t i = 0; i < o->n_trees; i++)
 		vv_lazy_pages_close(o->tree[i].lazy);
-	vv_watchdog_close(&o->warden);
+	vv_watchdog_close(&o->watchdog);
 	for (size_t i = 0; i < o->n_images; i++)
 		vv_serve_images_close(&o->images[i]);
 	vv_mem_free(o->tree);
@@ -437,7 +437,7 @@ static void disband(struct reunion *o, int rc)
 }
 
 /* One that nobody waits for needs no hook. */
-static int run_one(const struct reunion *o, struct vv_pool *pool, const struct vv_restore_one_options *opt, struct vv_restore_many *out)
+static int run_one(const struct restore_group *o, struct vv_pool *pool, const struct vv_restore_one_options *opt, struct vv_restore_many *out)
 {
 	pid_t pid = 0;
 	int rc = vv_restore_one_run(o->lin, o->epoch, pool, opt, &pid);
@@ -449,7 +449,7 @@ static int run_one(const struct reunion *o, struct vv_pool *pool, const struct v
 }
 
 /* Of a process alone: is the epoch that of one tree? */
-static int is_single(const struct reunion *o, struct vv_pool *pool, bool *single)
+static int is_single(const struct restore_group *o, struct vv_pool *pool, bool *single)
 {
 	struct vv_unpack files = { 0 };
 	int rc = 0;
@@ -466,7 +466,7 @@ static int is_single(const struct reunion *o, struct vv_pool *pool, bool *single
 int vv_restore_many_run(struct varve *v, const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, const struct vv_restore_one_options *opt,
 		   struct vv_restore_many *out)
 {
-	struct reunion o = { .v = v, .g = v ? v->ctx.group : NULL, .ranks = 1, .lin = lin, .epoch = epoch, .opt = opt, .warden = VV_WATCHDOG_NONE };
+	struct restore_group o = { .v = v, .g = v ? v->ctx.group : NULL, .ranks = 1, .lin = lin, .epoch = epoch, .opt = opt, .watchdog = VV_WATCHDOG_NONE };
 	struct vv_err_state error;
 	bool single = false;
 	int rc;
@@ -490,7 +490,7 @@ int vv_restore_many_run(struct varve *v, const struct vv_lineage *lin, uint64_t 
 		rc = run_trees(&o);
 	if (rc == 0) {
 		close_sockets(&o, false);
-		rc = tell(&o, out);
+		rc = share_pids(&o, out);
 	}
 	for (size_t i = 0; rc == 0 && o.opt->lazy && !o.rank && opt->runs && i < out->n_all; i++)
 		opt->runs(opt->arg, out->all[i]);

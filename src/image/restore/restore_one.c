@@ -49,13 +49,13 @@ static int serve(struct vv_serve_images *s, struct vv_lazy_pages *l, const struc
 
 int vv_restore_one_start(struct vv_criu *c, const struct vv_restore_one_options *opt)
 {
-	vv_criu_word(c, "-d");
-	vv_criu_word(c, "--pidfile");
-	vv_criu_word(c, pid_name);
+	vv_criu_add_arg(c, "-d");
+	vv_criu_add_arg(c, "--pidfile");
+	vv_criu_add_arg(c, pid_name);
 	if (opt->shell_job)
-		vv_criu_word(c, "--shell-job");
+		vv_criu_add_arg(c, "--shell-job");
 	for (size_t i = 0; i < opt->n_extra; i++)
-		vv_criu_word(c, opt->extra[i]);
+		vv_criu_add_arg(c, opt->extra[i]);
 	return vv_criu_start(c, "restore", opt->shell_job);
 }
 
@@ -68,7 +68,7 @@ static int run(struct vv_serve_images *s, struct vv_lazy_pages *l, struct vv_cri
 		return rc;
 	rc = serve(s, l, c, kept, opt->lazy);
 	vv_err_save(rc, &error);
-	vv_serve_images_hang_up(s);
+	vv_serve_images_disconnect(s);
 	ended = vv_criu_wait(c, what);
 	if (rc)
 		return vv_err_restore(&error);

@@ -152,7 +152,7 @@ static int make_parts(struct vv_serve_images *s)
 	return rc;
 }
 
-static int open_desk(struct vv_serve_images *s, struct vv_pool *pool, uint64_t memory)
+static int open_cache(struct vv_serve_images *s, struct vv_pool *pool, uint64_t memory)
 {
 	size_t n = s->files.n_files;
 	const struct vv_runs **runs = vv_mem_new(n, sizeof(*runs));
@@ -161,7 +161,7 @@ static int open_desk(struct vv_serve_images *s, struct vv_pool *pool, uint64_t m
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		runs[i] = &vv_unpack_at(&s->files, i).region->runs;
 	if (rc == 0)
-		rc = vv_block_cache_open(s->files.lineage, pool, runs, n, memory, &s->desk);
+		rc = vv_block_cache_open(s->files.lineage, pool, runs, n, memory, &s->cache);
 	vv_mem_free(runs);
 	return rc;
 }
@@ -183,9 +183,9 @@ int vv_serve_images_open_files(struct vv_serve_images *s, int rc, struct vv_unpa
 	if (rc == 0)
 		rc = make_parts(s);
 	if (from)
-		rc = vv_remote_images_open(&s->afar, rc, &s->files, memory, from, late);
+		rc = vv_remote_images_open(&s->remote_images, rc, &s->files, memory, from, late);
 	else if (rc == 0)
-		rc = open_desk(s, pool, memory);
+		rc = open_cache(s, pool, memory);
 	return vv_serve_images_refuse(s, rc);
 }
 
@@ -204,8 +204,8 @@ int vv_serve_images_read_parts(struct vv_serve_images *s, int rc)
 {
 	for (size_t i = 0; rc == 0 && i < s->files.n_files; i++)
 		for (size_t k = 0; k < s->parts[i].n; k++)
-			vv_remote_buffer_ask(&s->afar.image[i], s->parts[i].v[k].at, s->parts[i].v[k].len);
-	return vv_serve_images_refuse(s, vv_remote_images_read(&s->afar, rc, 0));
+			vv_remote_buffer_request(&s->remote_images.image[i], s->parts[i].v[k].at, s->parts[i].v[k].len);
+	return vv_serve_images_refuse(s, vv_remote_images_read(&s->remote_images, rc, 0));
 }
 
 int vv_serve_images_check(struct vv_serve_images *s, bool all)
@@ -215,14 +215,14 @@ int vv_serve_images_check(struct vv_serve_images *s, bool all)
 	uint64_t at = 0;
 	int rc;
 
-	if (!s->desk) /* it was, when it was read */
+	if (!s->cache) /* it was, when it was read */
 		return 0;
 	for (size_t i = 0; all && i < s->files.n_files; i++)
-		vv_block_cache_want(s->desk, i, 0, length_of(s, i));
+		vv_block_cache_want(s->cache, i, 0, length_of(s, i));
 	for (size_t i = 0; i < s->files.n_files; i++)
 		for (size_t k = 0; k < s->parts[i].n; k++)
-			vv_block_cache_want(s->desk, i, s->parts[i].v[k].at, s->parts[i].v[k].len);
-	rc = vv_block_cache_check(s->desk, &file, &at);
+			vv_block_cache_want(s->cache, i, s->parts[i].v[k].at, s->parts[i].v[k].len);
+	rc = vv_block_cache_check(s->cache, &file, &at);
 	if (rc == VV_EDAMAGED && file < s->files.n_files) {
 		name_area(s, file, at, segment);
 		vv_err_context(rc, "'%s'%s", name_of(s, file), segment);
@@ -242,16 +242,16 @@ size_t vv_serve_images_find(const struct vv_serve_images *s, const char *name)
 
 static int take(struct vv_serve_images *s, size_t file, uint64_t at, struct vv_block_cache_piece *out)
 {
-	if (s->desk)
-		return vv_block_cache_take(s->desk, file, at, true, out);
-	*out = (struct vv_block_cache_piece){ .bytes = s->afar.image[file].bytes + at, .len = (size_t)(length_of(s, file) - at) };
+	if (s->cache)
+		return vv_block_cache_get(s->cache, file, at, true, out);
+	*out = (struct vv_block_cache_piece){ .bytes = s->remote_images.image[file].bytes + at, .len = (size_t)(length_of(s, file) - at) };
 	return 0;
 }
 
 static void give(struct vv_serve_images *s, const struct vv_block_cache_piece *piece, size_t read, bool borrowed)
 {
-	if (s->desk)
-		vv_block_cache_give(s->desk, piece, read, borrowed);
+	if (s->cache)
+		vv_block_cache_release(s->cache, piece, read, borrowed);
 }
 
 int vv_serve_images_read(struct vv_serve_images *s, size_t file, uint8_t **out, size_t *n)
@@ -293,7 +293,7 @@ int vv_serve_images_await_numbers(struct vv_serve_images *s)
 
 	if (rc == 0 && image)
 		rc = vv_pstree_image_read(image, n, &t);
-	vv_pstree_image_patience(&t);
+	vv_pstree_image_wait(&t);
 	vv_process_tree_fini(&t);
 	vv_mem_free(image);
 	return rc;
@@ -386,8 +386,8 @@ static int write_piece(struct vv_serve_images *s, struct vv_serve_images_pipe *p
 	size_t len;
 	int rc;
 
-	if (s->desk)
-		vv_block_cache_ahead(s->desk, p->file, at, &p->told);
+	if (s->cache)
+		vv_block_cache_read_ahead(s->cache, p->file, at, &p->told);
 	rc = take(s, p->file, at, &piece);
 	if (rc)
 		return vv_err_context(rc, "'%s'", name_of(s, p->file));
@@ -472,7 +472,7 @@ int vv_serve_images_run(struct vv_serve_images *s, const struct vv_criu *criu, c
 	return rc < 0 ? rc : 0;
 }
 
-void vv_serve_images_hang_up(struct vv_serve_images *s)
+void vv_serve_images_disconnect(struct vv_serve_images *s)
 {
 	while (s->n_pipes)
 		end_pipe(s, s->n_pipes - 1);
@@ -485,11 +485,11 @@ void vv_serve_images_hang_up(struct vv_serve_images *s)
 
 void vv_serve_images_close(struct vv_serve_images *s)
 {
-	vv_serve_images_hang_up(s);
-	vv_block_cache_close(s->desk);
+	vv_serve_images_disconnect(s);
+	vv_block_cache_close(s->cache);
 	for (size_t i = 0; s->parts && i < s->files.n_files; i++)
 		vv_mem_free(s->parts[i].v);
-	vv_remote_images_close(&s->afar);
+	vv_remote_images_close(&s->remote_images);
 	vv_mem_free(s->pipe);
 	vv_mem_free(s->parts);
 	vv_unpack_close(&s->files);

@@ -21,8 +21,8 @@ struct vv_serve_images_pipe;
 
 struct vv_serve_images {
 	struct vv_unpack files;
-	struct vv_block_cache *desk; /* of all files; NULL: they come from afar */
-	struct vv_remote_images afar;
+	struct vv_block_cache *cache; /* of all files; NULL: they come from afar */
+	struct vv_remote_images remote_images;
 	struct vv_serve_images_parts *parts; /* of each file, that criu gets; at first all of it */
 	struct vv_serve_images_pipe *pipe;   /* that criu reads from */
 	size_t n_pipes, pipes_cap;
@@ -55,7 +55,7 @@ int vv_serve_images_listen(struct vv_serve_images *s, const char *folder);
 /* Until criu, which was started, ends, or stands at the hook; NULL: there is none. */
 int vv_serve_images_run(struct vv_serve_images *s, const struct vv_criu *criu, const struct vv_action_script *hook);
 /* The pipes and sockets are closed: criu, if it still runs, gets nothing more. What is stored can still be read. */
-void vv_serve_images_hang_up(struct vv_serve_images *s);
+void vv_serve_images_disconnect(struct vv_serve_images *s);
 void vv_serve_images_close(struct vv_serve_images *s);
 
 #endif

@@ -14,23 +14,23 @@
 
 enum {
 	WARDENS = 2,
-	COMMAND = STDIN_FILENO + 1, /* in a warden: the pidfd of the command */
+	COMMAND = STDIN_FILENO + 1, /* in a watchdog: the pidfd of the command */
 	MOST = 4096, /* processes; others are found as their kin */
 };
 
-struct word {
+struct message {
 	pid_t pid; /* 0: the descriptor is to be held; -1: the end, all is well */
 };
 
-static int tell(int to, pid_t pid, int fd)
+static int send_process(int to, pid_t pid, int fd)
 {
-	const struct word w = { pid };
+	const struct message w = { pid };
 
 	return vv_fd_passing_send(to, &w, sizeof(w), fd) == (ssize_t)sizeof(w) ? 0 : vv_err_sys(errno, "cannot tell the warden of a process");
 }
 
 /* Its number may be another's by now, unless its pidfd says that it still lives. */
-static void end_kin(pid_t pid, int pidfd)
+static void kill_tree(pid_t pid, int pidfd)
 {
 	struct vv_process_tree t = { 0 };
 
@@ -43,7 +43,7 @@ static void end_kin(pid_t pid, int pidfd)
 }
 
 /* The next word, of whoever is before us. False: it is gone, or the one behind us is. */
-static bool hear(int from, const struct vv_watchdog *next, struct word *w, int *fd)
+static bool receive(int from, const struct vv_watchdog *next, struct message *w, int *fd)
 {
 	struct pollfd p[] = { { from, POLLIN, 0 }, { next->to, 0, 0 } };
 
@@ -52,7 +52,7 @@ static bool hear(int from, const struct vv_watchdog *next, struct word *w, int *
 	return (p[0].revents || !p[1].revents) && vv_fd_passing_receive(from, w, sizeof(*w), fd) == (ssize_t)sizeof(*w);
 }
 
-/* The command may start criu after a warden has ended; so criu is ended until the command has ended, or has closed its warden. */
+/* The command may start criu after a watchdog has ended; so criu is ended until the command has ended, or has closed its watchdog. */
 static void end_criu(const char *folder, int from, const struct vv_watchdog *next)
 {
 	struct pollfd p[] = { { COMMAND, POLLIN, 0 }, { next->pid ? from : -1, 0, 0 } };
@@ -72,23 +72,23 @@ __attribute__((noreturn)) static void watch(int from, struct vv_watchdog *next, 
 		int fd;
 	} one[MOST];
 	size_t n = 0;
-	struct word w;
+	struct message w;
 	int fd = -1;
 
-	while (hear(from, next, &w, &fd)) {
+	while (receive(from, next, &w, &fd)) {
 		if (w.pid < 0) {
 			vv_watchdog_close(next);
 			_exit(0);
 		}
 		if (next->pid)
-			tell(next->to, w.pid, fd);
+			send_process(next->to, w.pid, fd);
 		if (w.pid > 0 && n < MOST) {
 			one[n].pid = w.pid;
 			one[n++].fd = fd;
 		}
 	}
 	for (size_t i = 0; i < n; i++)
-		end_kin(one[i].pid, one[i].fd);
+		kill_tree(one[i].pid, one[i].fd);
 	if (folder)
 		end_criu(folder, from, next);
 	_exit(1);
@@ -138,17 +138,17 @@ int vv_watchdog_open(struct vv_watchdog *g, const char *folder)
 
 int vv_watchdog_hold(struct vv_watchdog *g, int fd)
 {
-	return tell(g->to, 0, fd);
+	return send_process(g->to, 0, fd);
 }
 
 int vv_watchdog_watch(struct vv_watchdog *g, pid_t pid, int pidfd)
 {
-	return tell(g->to, pid, pidfd);
+	return send_process(g->to, pid, pidfd);
 }
 
 void vv_watchdog_close(struct vv_watchdog *g)
 {
-	static const struct word all_is_well = { -1 };
+	static const struct message all_is_well = { -1 };
 
 	if (!g->pid)
 		return;

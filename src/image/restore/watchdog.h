@@ -1,6 +1,6 @@
 /* Processes that outlive this one. A program whose pages are still to come must not run on without whoever brings them: the kernel would give it zeros.
- * Nor must one of a group, if another of it does not come back. So a warden holds what the faults are told by; and if this process ends without a
- * word, it kills the program. There are two wardens, who watch each other, under another name than ours: who kills us by name, or one of them, has
+ * Nor must one of a group, if another of it does not come back. So a watchdog holds what the faults are told by; and if this process ends without a
+ * word, it kills the program. There are two watchdogs, who watch each other, under another name than ours: who kills us by name, or one of them, has
  * the program killed. */
 #ifndef VV_IMAGE_RESTORE_WATCHDOG_H
 #define VV_IMAGE_RESTORE_WATCHDOG_H

@@ -92,7 +92,7 @@ static void copy(struct vv_task *t)
 	}
 }
 
-static int settle(struct vv_drain_pipe *d, struct drain_pipe_side *s)
+static int wait_side(struct vv_drain_pipe *d, struct drain_pipe_side *s)
 {
 	if (!s->busy)
 		return 0;
@@ -104,7 +104,7 @@ static int settle(struct vv_drain_pipe *d, struct drain_pipe_side *s)
 int vv_drain_pipe_take(struct vv_drain_pipe *d, int fd, uint8_t *to, size_t n, size_t *took)
 {
 	struct drain_pipe_side *s = &d->side[d->next];
-	int rc = settle(d, s);
+	int rc = wait_side(d, s);
 	ssize_t got;
 
 	if (rc)
@@ -144,6 +144,6 @@ int vv_drain_pipe_wait(struct vv_drain_pipe *d)
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < d->n_sides; i++)
-		rc = settle(d, &d->side[i]);
+		rc = wait_side(d, &d->side[i]);
 	return rc;
 }

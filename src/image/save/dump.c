@@ -106,14 +106,14 @@ static int prepare(struct subject *s, pid_t pid, const struct vv_dump_options *o
 	if (rc == 0)
 		rc = vv_criu_open(&s->criu);
 	s->criu.inside = vv_private_devpts_has(pid) ? pid : 0;
-	vv_criu_word(&s->criu, "-t");
-	vv_criu_word(&s->criu, s->pid);
+	vv_criu_add_arg(&s->criu, "-t");
+	vv_criu_add_arg(&s->criu, s->pid);
 	if (opt->shell_job)
-		vv_criu_word(&s->criu, "--shell-job");
+		vv_criu_add_arg(&s->criu, "--shell-job");
 	if (rc == 0)
 		rc = vv_image_input_open(&s->capture, &s->criu, &how);
 	for (size_t i = 0; i < opt->n_extra; i++)
-		vv_criu_word(&s->criu, opt->extra[i]);
+		vv_criu_add_arg(&s->criu, opt->extra[i]);
 	return rc;
 }
 
@@ -148,7 +148,7 @@ static int give_word(struct subject *s, size_t n, int rc)
 
 	vv_err_save(rc, &error);
 	for (size_t i = 0; i < n; i++) {
-		int ended = vv_image_input_conclude(&s[i].capture, rc == 0);
+		int ended = vv_image_input_finish(&s[i].capture, rc == 0);
 
 		if (ended && !error.code)
 			vv_err_save(ended, &error);
@@ -180,7 +180,7 @@ static void report(const struct subject *s, struct vv_dump_report *out)
 
 	seconds += seconds > 0 ? s->capture.precopy.stopped_s : 0;
 	out->frozen_s = seconds > out->frozen_s ? seconds : out->frozen_s;
-	out->ahead += s->capture.ahead;
+	out->precopied += s->capture.precopied;
 	out->late += s->capture.late;
 	if (!out->why[0])
 		snprintf(out->why, sizeof(out->why), "%s", s->capture.precopy.why);
@@ -189,16 +189,16 @@ static void report(const struct subject *s, struct vv_dump_report *out)
 static int dump(struct varve *v, struct subject *s, const struct vv_tree_names_place *place, const struct vv_dump_options *opt, struct vv_dump_report *out)
 {
 	const struct vv_stream_input **from = vv_mem_new(opt->n_pids, sizeof(const struct vv_stream_input *));
-	struct vv_tree_names_flow flow;
+	struct vv_tree_names_input flow;
 	struct vv_pack_options pack = { .scheme = VV_PACK_AUTO, .effort = VV_PACK_DEFAULT, .segments = opt->segments, .progress = opt->progress };
 	int rc = v->ctx.group ? vv_group_agree(v->ctx.group, v->ctx.group->comm, from ? 0 : VV_ENOMEM) : from ? 0 : VV_ENOMEM;
 
 	for (size_t i = 0; rc == 0 && i < opt->n_pids; i++)
-		from[i] = &s[i].capture.inflow;
+		from[i] = &s[i].capture.stream_input;
 	if (rc == 0) {
-		pack.inflow = vv_tree_names_flow(&flow, from, opt->n_pids, place);
+		pack.stream_input = vv_tree_names_input(&flow, from, opt->n_pids, place);
 		rc = vv_pack_run(v, NULL, 0, &pack, &out->pack);
-		vv_tree_names_flow_fini(&flow);
+		vv_tree_names_input_fini(&flow);
 	}
 	rc = conclude(s, opt, rc);
 	for (size_t i = 0; rc == 0 && i < opt->n_pids; i++)
@@ -226,7 +226,7 @@ int vv_dump_run(struct varve *v, const struct vv_dump_options *opt, struct vv_du
 	int rc = prepare_all(&s, opt);
 
 	*out = (struct vv_dump_report){ 0 };
-	rc = vv_tree_names_meet(v, rc, opt->pid, opt->n_pids, &place);
+	rc = vv_tree_names_agree(v, rc, opt->pid, opt->n_pids, &place);
 	if (rc == 0)
 		rc = dump(v, s, &place, opt, out);
 	if (v->ctx.group)
@@ -247,7 +247,7 @@ int vv_dump_try(const struct vv_dump_options *opt)
 		struct vv_stream_input_part part;
 
 		do
-			rc = s[i].capture.inflow.next(s[i].capture.inflow.arg, &part);
+			rc = s[i].capture.stream_input.next(s[i].capture.stream_input.arg, &part);
 		while (rc == VV_STREAM_INPUT_PART || rc == VV_STREAM_INPUT_PAUSE);
 		rc = rc == VV_STREAM_INPUT_END ? 0 : rc;
 	}

@@ -21,7 +21,7 @@ struct vv_dump_options {
 struct vv_dump_report {
 	struct vv_pack_report pack;
 	double frozen_s; /* how long it stood still; 0: not known */
-	uint64_t ahead;  /* bytes that were copied before that, and had not changed */
+	uint64_t precopied;  /* bytes that were copied before that, and had not changed */
 	uint64_t late;   /* bytes of the same processes that were not, or had */
 	char why[200];   /* some were not copied before, or none; empty: all that are worth while were */
 };

@@ -101,8 +101,8 @@ static int look_ahead(struct vv_image_input *c, struct vv_image_input_stream *s,
 {
 	size_t from, len;
 
-	s->ahead.one = vv_precopy_look(&c->precopy, pid, &from, &len);
-	s->thrown_away = s->ahead.one && !c->check;
+	s->ahead.process = vv_precopy_check(&c->precopy, pid, &from, &len);
+	s->thrown_away = s->ahead.process && !c->check;
 	return len ? vv_page_buffer_give(&c->room, from, len) : 0;
 }
 
@@ -210,7 +210,7 @@ static int check(struct vv_image_input *c, struct vv_image_input_stream *s)
 {
 	size_t from, len;
 
-	vv_precopy_look(&c->precopy, s->ahead.one->pid, &from, &len);
+	vv_precopy_check(&c->precopy, s->ahead.process->pid, &from, &len);
 	return vv_precopied_file_compare(&s->ahead, &c->room, &s->pages);
 }
 
@@ -219,16 +219,16 @@ static int fetch_all(struct vv_image_input *c)
 {
 	int rc = 0;
 
-	c->ahead = c->late = 0;
+	c->precopied = c->late = 0;
 	for (size_t i = 0; rc == 0 && i < c->streams.n_streams; i++) {
 		struct vv_image_input_stream *s = c->streams.stream[i];
 
-		if (!s->ahead.one)
+		if (!s->ahead.process)
 			continue;
 		rc = vv_precopied_file_fetch(&s->ahead, &c->room, &s->pagemap->bytes, s->len, vv_drain_pipe_pool(c->drain), &c->full);
 		if (rc == 0 && !s->thrown_away && !c->full)
 			rc = check(c, s);
-		c->ahead += s->ahead.held;
+		c->precopied += s->ahead.held;
 		c->late += s->ahead.late;
 	}
 	return rc;
@@ -332,7 +332,7 @@ static int begin_telling(struct vv_image_input *c)
 			rc = vv_process_areas_place(s->areas, s->pagemap->bytes.p, s->pagemap->bytes.n, s->len);
 	}
 	c->at_stream = c->at_stretch = c->at_byte = 0;
-	c->telling = rc == 0;
+	c->delivering = rc == 0;
 	return rc;
 }
 
@@ -354,7 +354,7 @@ static void end_telling(struct vv_image_input *c)
 	c->full = false;
 }
 
-static void tell_pages(struct vv_image_input *c, const struct vv_image_input_stream *s, struct vv_stream_input_part *out)
+static void fill_part(struct vv_image_input *c, const struct vv_image_input_stream *s, struct vv_stream_input_part *out)
 {
 	const struct vv_page_buffer_stretch *x = &pages_of(s)->stretch[c->at_stretch];
 
@@ -372,7 +372,7 @@ static void tell_pages(struct vv_image_input *c, const struct vv_image_input_str
 }
 
 /* The next part of what has come; false: there is none. */
-static bool tell(struct vv_image_input *c, struct vv_stream_input_part *out)
+static bool next_part(struct vv_image_input *c, struct vv_stream_input_part *out)
 {
 	for (; c->at_stream < c->streams.n_streams; c->at_stream++, c->at_stretch = 0) {
 		struct vv_image_input_stream *s = c->streams.stream[c->at_stream];
@@ -381,7 +381,7 @@ static bool tell(struct vv_image_input *c, struct vv_stream_input_part *out)
 		s->told = true;
 		*out = (struct vv_stream_input_part){ .name = s->name };
 		if (c->at_stretch < pages_of(s)->n) {
-			tell_pages(c, s, out);
+			fill_part(c, s, out);
 			return true;
 		}
 		if (is_new || s->bytes.n > s->told_n) {
@@ -398,7 +398,7 @@ static int next(void *arg, struct vv_stream_input_part *out)
 {
 	struct vv_image_input *c = arg;
 
-	if (!c->telling) {
+	if (!c->delivering) {
 		int rc;
 
 		end_telling(c);
@@ -408,9 +408,9 @@ static int next(void *arg, struct vv_stream_input_part *out)
 		if (rc)
 			return rc;
 	}
-	if (tell(c, out))
+	if (next_part(c, out))
 		return VV_STREAM_INPUT_PART;
-	c->telling = false;
+	c->delivering = false;
 	return c->ended ? VV_STREAM_INPUT_END : VV_STREAM_INPUT_PAUSE;
 }
 
@@ -436,20 +436,20 @@ int vv_image_input_open(struct vv_image_input *c, struct vv_criu *criu, const st
 	*c = (struct vv_image_input){
 		.criu = criu,
 		.opt = *opt,
-		.inflow = { .arg = c, .format = "criu", .expected = opt->expected, .next = next },
+		.stream_input = { .arg = c, .format = "criu", .expected = opt->expected, .next = next },
 		.listening = -1,
 		.connection = -1,
 		.hook = VV_ACTION_SCRIPT_NONE,
 		.check = opt->precopy && check && strcmp(check, "check") == 0,
 	};
 	if (opt->leave_running)
-		vv_criu_word(criu, "--leave-running");
+		vv_criu_add_arg(criu, "--leave-running");
 	if (vv_mem_room(&c->streams.poll, STREAMS, &c->streams.poll_cap, sizeof(*c->streams.poll)) < 0)
 		return VV_ENOMEM;
 	return make_room(c);
 }
 
-int vv_image_input_conclude(struct vv_image_input *c, bool stored)
+int vv_image_input_finish(struct vv_image_input *c, bool stored)
 {
 	if (stored)
 		return c->opt.leave_running ? 0 : say_go(c);
@@ -474,7 +474,7 @@ static void free_stream(struct vv_image_input_stream *s)
 
 void vv_image_input_close(struct vv_image_input *c)
 {
-	vv_image_input_conclude(c, false);
+	vv_image_input_finish(c, false);
 	for (size_t i = 0; i < c->streams.n_streams; i++)
 		free_stream(c->streams.stream[i]);
 	vv_precopy_close(&c->precopy);

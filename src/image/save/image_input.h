@@ -31,7 +31,7 @@ struct vv_image_input_streams {
 struct vv_image_input {
 	struct vv_criu *criu;
 	struct vv_image_input_options opt;
-	struct vv_stream_input inflow;
+	struct vv_stream_input stream_input;
 	int listening, connection; /* -1: not any more, or not yet */
 	struct vv_action_script hook;       /* it says that all is written; we, that criu may go on */
 	bool is_ready, ended, full;
@@ -42,16 +42,16 @@ struct vv_image_input {
 	struct vv_page_buffer room; /* for pages of all streams, as they come */
 	struct vv_precopy precopy;
 	bool check;           /* what was copied before is not used, but compared with what criu hands over */
-	uint64_t ahead, late; /* image/save/precopied_file.h, of all streams */
+	uint64_t precopied, late; /* image/save/precopied_file.h, of all streams */
 	size_t other; /* bytes that are not pages */
-	bool telling; /* what was read is being handed on: */
+	bool delivering; /* what was read is being handed on: */
 	size_t at_stream, at_stretch, at_byte;
 };
 
 /* criu is open, not started; its command line is added to. It starts with the first part that is asked for. */
 int vv_image_input_open(struct vv_image_input *c, struct vv_criu *criu, const struct vv_image_input_options *opt);
 /* The epoch counts, or does not (stored is false): what was frozen ends, or runs on. */
-int vv_image_input_conclude(struct vv_image_input *c, bool stored);
+int vv_image_input_finish(struct vv_image_input *c, bool stored);
 /* Waits for nobody. */
 void vv_image_input_close(struct vv_image_input *c);
 

@@ -11,8 +11,8 @@ static int place(struct vv_precopied_file *a, struct vv_page_buffer *room, struc
 	const struct vv_pagemap_image_entry *e = &a->list.v[a->entry];
 	const struct vv_page_buffer_gap *gap = vv_page_buffer_find(room);
 	uint64_t done = a->placed - e->at, addr = e->addr + done, n = e->len - done, most;
-	const struct vv_precopy_span *x = vv_precopy_find(a->one, addr);
-	bool copied = x && x->lo <= addr, holds = copied && x->holds;
+	const struct vv_precopy_span *x = vv_precopy_find(a->process, addr);
+	bool copied = x && x->lo <= addr, holds = copied && x->is_unchanged;
 	size_t from = copied ? x->from + (size_t)(addr - x->lo) : gap->from;
 	int rc;
 
@@ -34,7 +34,7 @@ static int place(struct vv_precopied_file *a, struct vv_page_buffer *room, struc
 
 int vv_precopied_file_fetch(struct vv_precopied_file *a, struct vv_page_buffer *room, const struct vv_buf *pagemap, uint64_t len, struct vv_pool *pool, bool *full)
 {
-	struct vv_copy_memory lift = { .pid = a->one->pid };
+	struct vv_copy_memory lift = { .pid = a->process->pid };
 	int rc = a->list.n ? 0 : vv_pagemap_image_read(pagemap->p, pagemap->n, &a->list);
 
 	if (rc == 0 && a->list.len != len)
@@ -56,13 +56,13 @@ int vv_precopied_file_compare(const struct vv_precopied_file *a, const struct vv
 		const struct vv_pagemap_image_entry *e = &a->list.v[i];
 
 		for (uint64_t at = e->at, addr = e->addr; at < e->at + e->len; at += page, addr += page) {
-			const struct vv_precopy_span *s = vv_precopy_find(a->one, addr);
+			const struct vv_precopy_span *s = vv_precopy_find(a->process, addr);
 
 			x += at == x->at + x->n;
 			y += at == y->at + y->n;
-			if (s && s->lo <= addr && s->holds &&
+			if (s && s->lo <= addr && s->is_unchanged &&
 			    memcmp(room->pages + x->from + (at - x->at), room->pages + y->from + (at - y->at), page) != 0)
-				return vv_err_set(VV_EMISMATCH, "process %d has changed what it has at %#" PRIx64 ", and the kernel did not tell", (int)a->one->pid,
+				return vv_err_set(VV_EMISMATCH, "process %d has changed what it has at %#" PRIx64 ", and the kernel did not tell", (int)a->process->pid,
 						  addr);
 		}
 	}

@@ -9,7 +9,7 @@
 #include "image/save/page_buffer.h"
 
 struct vv_precopied_file {
-	const struct vv_precopy_one *one; /* NULL: it was not */
+	const struct vv_precopy_process *process; /* NULL: it was not */
 	struct vv_page_buffer_file file;
 	struct vv_pagemap_image list; /* which pages it has, */
 	size_t entry;            /* and how far they were placed: */

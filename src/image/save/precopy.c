@@ -27,12 +27,12 @@ enum {
 
 static const char no_room[] = "there is not the memory for a copy of it";
 
-static void drop(struct vv_precopy_one *one)
+static void drop(struct vv_precopy_process *one)
 {
 	if (one->uffd >= 0)
 		close(one->uffd);
 	vv_mem_free(one->span);
-	*one = (struct vv_precopy_one){ .uffd = -1 };
+	*one = (struct vv_precopy_process){ .uffd = -1 };
 }
 
 static int open_of(pid_t pid, const char *name)
@@ -50,7 +50,7 @@ struct area {
 };
 
 struct marking {
-	struct vv_precopy_one *one;
+	struct vv_precopy_process *one;
 	int pagemap;
 	struct area *area; /* that is watched, and can be read */
 	size_t n_areas, areas_cap;
@@ -175,11 +175,11 @@ static int mark_all(struct marking *m)
 
 /* ---- copying ------------------------------------------------------------------------------------------------------------------ */
 
-static int add_span(struct vv_precopy_one *one, struct vv_precopy_span s)
+static int add_span(struct vv_precopy_process *one, struct vv_precopy_span s)
 {
 	struct vv_precopy_span *last = one->n ? &one->span[one->n - 1] : NULL;
 
-	if (last && last->hi == s.lo && last->from + (size_t)(last->hi - last->lo) == s.from && last->holds == s.holds) {
+	if (last && last->hi == s.lo && last->from + (size_t)(last->hi - last->lo) == s.from && last->is_unchanged == s.is_unchanged) {
 		last->hi = s.hi;
 		return 0;
 	}
@@ -214,7 +214,7 @@ static int copy_one(struct vv_precopy *p, struct marking *m, struct vv_pool *poo
 	if (rc == 0)
 		rc = mark_all(m);
 	if (rc == 0)
-		rc = vv_inject_syscall_settle(pid, &stopped_s);
+		rc = vv_inject_syscall_wait_pending(pid, &stopped_s);
 	p->stopped_s = stopped_s > p->stopped_s ? stopped_s : p->stopped_s;
 	return rc ? rc : copy(m, pool);
 }
@@ -222,11 +222,11 @@ static int copy_one(struct vv_precopy *p, struct marking *m, struct vv_pool *poo
 static int try_one(struct vv_precopy *p, pid_t pid, struct vv_pool *pool, uint8_t *room, size_t n, size_t *used)
 {
 	struct marking *m = vv_mem_new(1, sizeof(*m));
-	int rc = m ? vv_mem_room(&p->one, p->n, &p->cap, sizeof(*p->one)) : VV_ENOMEM;
+	int rc = m ? vv_mem_room(&p->process, p->n, &p->cap, sizeof(*p->process)) : VV_ENOMEM;
 
 	if (rc == 0) {
-		m->one = &p->one[p->n];
-		*m->one = (struct vv_precopy_one){ .pid = pid, .uffd = -1, .from = *used };
+		m->one = &p->process[p->n];
+		*m->one = (struct vv_precopy_process){ .pid = pid, .uffd = -1, .from = *used };
 		m->pagemap = -1;
 		m->lift.pid = pid;
 		m->room = room;
@@ -276,7 +276,7 @@ void vv_precopy_run(struct vv_precopy *p, pid_t root, struct vv_pool *pool, uint
 /* ---- once it stands still ------------------------------------------------------------------------------------------------------- */
 
 /* The spans of a copy, cut where they hold and where they do not: whole is one of them, holds are stretches that do, ascending. */
-static int cut(struct vv_precopy_one *out, struct vv_precopy_span whole, const struct vv_marks_found **holds, const struct vv_marks_found *end)
+static int cut(struct vv_precopy_process *out, struct vv_precopy_span whole, const struct vv_marks_found **holds, const struct vv_marks_found *end)
 {
 	uint64_t at = whole.lo;
 	int rc = 0;
@@ -299,7 +299,7 @@ static int cut(struct vv_precopy_one *out, struct vv_precopy_span whole, const s
 }
 
 /* Marked pages of what was copied: new memory. The numbers of processes are used again; but what is marked there is ours. */
-static int find_marked(const struct vv_precopy_one *one, struct vv_marks_found **out, size_t *n)
+static int find_marked(const struct vv_precopy_process *one, struct vv_marks_found **out, size_t *n)
 {
 	static const struct vv_marks_query marked = {
 		.all = VV_MARKS_WATCHED, .none = VV_MARKS_WRITTEN | VV_MARKS_FILE | VV_MARKS_ZERO, .any = VV_MARKS_PRESENT | VV_MARKS_SWAPPED,
@@ -322,9 +322,9 @@ static int find_marked(const struct vv_precopy_one *one, struct vv_marks_found *
 	return rc;
 }
 
-static int look(struct vv_precopy_one *one)
+static int look(struct vv_precopy_process *one)
 {
-	struct vv_precopy_one cuts = { .pid = one->pid, .uffd = -1 };
+	struct vv_precopy_process cuts = { .pid = one->pid, .uffd = -1 };
 	struct vv_marks_found *marked = NULL;
 	const struct vv_marks_found *at;
 	size_t n = 0, held = 0;
@@ -334,7 +334,7 @@ static int look(struct vv_precopy_one *one)
 	for (size_t i = 0; rc == 0 && i < one->n; i++)
 		rc = cut(&cuts, one->span[i], &at, marked + n);
 	for (size_t i = 0; i < cuts.n; i++)
-		held += cuts.span[i].holds ? (size_t)(cuts.span[i].hi - cuts.span[i].lo) : 0;
+		held += cuts.span[i].is_unchanged ? (size_t)(cuts.span[i].hi - cuts.span[i].lo) : 0;
 	vv_mem_free(marked);
 	if (rc == 0 && held < vv_process_tree_own(one->pid) / WORTH)
 		rc = vv_err_set(VV_ENOTSUP, "too little of its copy still holds: it writes faster than it can be copied, or has changed altogether");
@@ -349,25 +349,25 @@ static int look(struct vv_precopy_one *one)
 	return rc;
 }
 
-const struct vv_precopy_one *vv_precopy_look(struct vv_precopy *p, pid_t pid, size_t *from, size_t *len)
+const struct vv_precopy_process *vv_precopy_check(struct vv_precopy *p, pid_t pid, size_t *from, size_t *len)
 {
 	size_t i = 0;
 
 	*from = *len = 0;
-	while (i < p->n && p->one[i].pid != pid)
+	while (i < p->n && p->process[i].pid != pid)
 		i++;
 	if (i == p->n)
 		return NULL;
-	if (look(&p->one[i]) == 0)
-		return &p->one[i];
+	if (look(&p->process[i]) == 0)
+		return &p->process[i];
 	note(p, pid);
-	*from = p->one[i].from;
-	*len = p->one[i].len;
-	drop(&p->one[i]);
+	*from = p->process[i].from;
+	*len = p->process[i].len;
+	drop(&p->process[i]);
 	return NULL;
 }
 
-const struct vv_precopy_span *vv_precopy_find(const struct vv_precopy_one *one, uint64_t addr)
+const struct vv_precopy_span *vv_precopy_find(const struct vv_precopy_process *one, uint64_t addr)
 {
 	size_t i;
 
@@ -380,22 +380,22 @@ const struct vv_precopy_span *vv_precopy_find(const struct vv_precopy_one *one, 
 void vv_precopy_forget(struct vv_precopy *p)
 {
 	for (size_t i = 0; i < p->n; i++)
-		p->one[i].n = p->one[i].len = 0;
+		p->process[i].n = p->process[i].len = 0;
 }
 
 void vv_precopy_disarm(struct vv_precopy *p)
 {
 	for (size_t i = 0; i < p->n; i++) {
-		if (p->one[i].uffd >= 0)
-			close(p->one[i].uffd);
-		p->one[i].uffd = -1;
+		if (p->process[i].uffd >= 0)
+			close(p->process[i].uffd);
+		p->process[i].uffd = -1;
 	}
 }
 
 void vv_precopy_close(struct vv_precopy *p)
 {
 	for (size_t i = 0; i < p->n; i++)
-		drop(&p->one[i]);
-	vv_mem_free(p->one);
+		drop(&p->process[i]);
+	vv_mem_free(p->process);
 	*p = (struct vv_precopy){ 0 };
 }

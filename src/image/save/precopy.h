@@ -11,10 +11,10 @@
 struct vv_precopy_span { /* of a copy */
 	uint64_t lo, hi; /* addresses */
 	size_t from;     /* of lo, in the room that was given */
-	bool holds;      /* nobody has written there since */
+	bool is_unchanged;      /* nobody has written there since */
 };
 
-struct vv_precopy_one { /* a process */
+struct vv_precopy_process { /* a process */
 	pid_t pid;
 	int uffd;
 	struct vv_precopy_span *span; /* ascending */
@@ -23,7 +23,7 @@ struct vv_precopy_one { /* a process */
 };
 
 struct vv_precopy {
-	struct vv_precopy_one *one;
+	struct vv_precopy_process *process;
 	size_t n, cap;
 	double stopped_s; /* how long one of them had to stand still for it, at most */
 	char why[200];    /* not, or not all of them; empty: all */
@@ -33,9 +33,9 @@ struct vv_precopy {
 void vv_precopy_run(struct vv_precopy *p, pid_t root, struct vv_pool *pool, uint8_t *room, size_t n, size_t *used);
 /* This one stands still now: which spans hold. NULL: there is none, or too little holds to be of use: it is dropped, and its part of the room is *from,
  * *len. */
-const struct vv_precopy_one *vv_precopy_look(struct vv_precopy *p, pid_t pid, size_t *from, size_t *len);
+const struct vv_precopy_process *vv_precopy_check(struct vv_precopy *p, pid_t pid, size_t *from, size_t *len);
 /* Its first span that ends behind the address; NULL: there is none. */
-const struct vv_precopy_span *vv_precopy_find(const struct vv_precopy_one *one, uint64_t addr);
+const struct vv_precopy_span *vv_precopy_find(const struct vv_precopy_process *one, uint64_t addr);
 /* The room is somebody else's now: nothing holds any more. */
 void vv_precopy_forget(struct vv_precopy *p);
 /* The kernel marks nothing any more. */

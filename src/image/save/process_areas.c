@@ -110,7 +110,7 @@ static int read_map(struct vv_process_areas *a, pid_t pid)
 			*end++ = '\0';
 		rc = add_line(a, line, program, &exe);
 	}
-	vv_memory_areas_settle(&a->memory, exe);
+	vv_memory_areas_finish(&a->memory, exe);
 	return rc;
 }
 

@@ -104,5 +104,5 @@ void vv_wrap_enter_all(struct vv_wrap_ranges *r)
 void vv_wrap_leave_all(struct vv_wrap_ranges *r)
 {
 	for (; r->entered > 0; r->entered--)
-		vv_fence_leave();
+		vv_write_protect_end_syscall();
 }

@@ -1,4 +1,4 @@
-/* What the interposed functions of the C library share. While a checkpoint is being stored, pages may be fenced: a plain
+/* What the interposed functions of the C library share. While a checkpoint is being stored, pages may be write-protected: a plain
  * write waits there, but the kernel, writing on the program's behalf, fails with EFAULT. So each of them first says where the
  * kernel is about to write, then calls the function it stands in front of:
  *
@@ -68,7 +68,7 @@
 #undef fread_unlocked /* a macro in older headers */
 
 #include "preload/wrap/wrap_names.h"
-#include "track/fence.h"
+#include "track/write_protect.h"
 #include <stdatomic.h>
 
 enum vv_wrap_id {
@@ -101,7 +101,7 @@ static inline bool vv_wrap_enter(uintptr_t p, size_t n)
 		return false;
 	__asm__("" : "+r"(p)); /* the compiler would take it for a look at what the headers say is only written */
 	int saved = errno;
-	vv_fence_enter((const void *)p, n < UINTPTR_MAX - p ? n : UINTPTR_MAX - p);
+	vv_write_protect_begin_syscall((const void *)p, n < UINTPTR_MAX - p ? n : UINTPTR_MAX - p);
 	errno = saved;
 	return true;
 }
@@ -109,10 +109,10 @@ static inline bool vv_wrap_enter(uintptr_t p, size_t n)
 static inline void vv_wrap_leave(bool *entered)
 {
 	if (*entered)
-		vv_fence_leave();
+		vv_write_protect_end_syscall();
 }
 
-/* No thread may block SIGSEGV and SIGBUS: a write to a fenced page would end the program instead of waiting. A blocked fault is fatal anyway, so
+/* No thread may block SIGSEGV and SIGBUS: a write to a write-protected page would end the program instead of waiting. A blocked fault is fatal anyway, so
  * nothing is lost by that. This is set, or *copy, which is set without the two; NULL stays NULL. */
 const sigset_t *vv_wrap_open(const sigset_t *set, sigset_t *copy);
 /* For this thread, from now on. */

@@ -25,7 +25,7 @@ static __attribute__((noinline)) void vacate(void *p)
 	int saved = errno;
 
 	if (p && usable_size)
-		vv_fence_vacate(p, usable_size(p));
+		vv_write_protect_before_free(p, usable_size(p));
 	errno = saved;
 }
 
@@ -47,7 +47,7 @@ __attribute__((weak)) void free(void *p)
 {
 	void *theirs = atomic_load_explicit(&vv_wrap_found[VV_WRAP_free], memory_order_relaxed);
 
-	if (vv_fence_is_any_shut())
+	if (vv_write_protect_is_active())
 		vacate(p);
 	if (__builtin_expect(theirs != NULL, 1))
 		((__typeof__(free) *)theirs)(p);
@@ -57,7 +57,7 @@ __attribute__((weak)) void free(void *p)
 
 __attribute__((weak)) void *realloc(void *p, size_t n)
 {
-	if (vv_fence_is_any_shut())
+	if (vv_write_protect_is_active())
 		vacate(p);
 	return REAL(realloc)(p, n);
 }

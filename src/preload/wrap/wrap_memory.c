@@ -6,29 +6,29 @@
 void *mmap(void *addr, size_t n, int prot, int flags, int fd, off_t at)
 {
 	WRITES(addr, flags & MAP_FIXED ? n : 0);
-	vv_fence_meddle(addr, flags & MAP_FIXED ? n : 0);
+	vv_write_protect_note_mprotect(addr, flags & MAP_FIXED ? n : 0);
 	return REAL(mmap)(addr, n, prot, flags, fd, at);
 }
 
 void *mmap64(void *addr, size_t n, int prot, int flags, int fd, off64_t at)
 {
 	WRITES(addr, flags & MAP_FIXED ? n : 0);
-	vv_fence_meddle(addr, flags & MAP_FIXED ? n : 0);
+	vv_write_protect_note_mprotect(addr, flags & MAP_FIXED ? n : 0);
 	return REAL(mmap64)(addr, n, prot, flags, fd, at);
 }
 
-/* What is fenced opens first, and takes the program's rights then. */
+/* What is write-protected opens first, and takes the program's rights then. */
 int mprotect(void *addr, size_t n, int prot)
 {
 	WRITES(addr, n);
-	vv_fence_meddle(addr, n);
+	vv_write_protect_note_mprotect(addr, n);
 	return REAL(mprotect)(addr, n, prot);
 }
 
 int munmap(void *addr, size_t n)
 {
 	WRITES(addr, n);
-	vv_fence_meddle(addr, n);
+	vv_write_protect_note_mprotect(addr, n);
 	return REAL(munmap)(addr, n);
 }
 
@@ -41,8 +41,8 @@ void *mremap(void *addr, size_t n, size_t wanted, int flags, ...)
 	va_end(ap);
 	WRITES(addr, n);
 	WRITES(target, flags & MREMAP_FIXED ? wanted : 0);
-	vv_fence_meddle(addr, n);
-	vv_fence_meddle(target, flags & MREMAP_FIXED ? wanted : 0);
+	vv_write_protect_note_mprotect(addr, n);
+	vv_write_protect_note_mprotect(target, flags & MREMAP_FIXED ? wanted : 0);
 	vv_registered_memory_release(addr, n);
 	return REAL(mremap)(addr, n, wanted, flags, target);
 }

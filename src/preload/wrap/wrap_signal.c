@@ -15,7 +15,7 @@ int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 		sigdelset(&mine.sa_mask, SIGBUS);
 	}
 	bool handled = false;
-	int rc = vv_fence_sigaction(sig, act ? &mine : NULL, old, &handled);
+	int rc = vv_write_protect_sigaction(sig, act ? &mine : NULL, old, &handled);
 	return handled ? rc : REAL(sigaction)(sig, act ? &mine : NULL, old);
 }
 

@@ -17,7 +17,7 @@ static struct vv_commit some_commit(uint64_t *state, uint32_t ranks)
 	CHECK(c.rank);
 	gen_bytes(state, c.rank, ranks * sizeof(*c.rank));
 	for (uint32_t i = 0; i < ranks; i++)
-		c.rank[i].place = gen_below(state, i + 2);
+		c.rank[i].storage_node = gen_below(state, i + 2);
 	return c;
 }
 
@@ -58,7 +58,7 @@ static void test_round_trip(void)
 			CHECK_EQ(a.rank[i].payload, b.rank[i].payload);
 			CHECK_EQ(a.rank[i].memory, b.rank[i].memory);
 			CHECK_EQ(a.rank[i].stored, b.rank[i].stored);
-			CHECK_EQ(a.rank[i].place, b.rank[i].place);
+			CHECK_EQ(a.rank[i].storage_node, b.rank[i].storage_node);
 		}
 		vv_commit_fini(&a);
 		vv_commit_fini(&b);

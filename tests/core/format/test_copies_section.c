@@ -47,7 +47,7 @@ static void there_and_back(void)
 			if (rank != SELF && rng() % 8)
 				CHECK_EQ(vv_copies_section_add(&c, &(struct vv_copy){ k * 100, 100, (run * 31 % 25) * 1000 + k % 8 * 100, rank }), 0);
 		}
-	vv_copies_section_settle(&c);
+	vv_copies_section_sort(&c);
 	CHECK(c.n < chunks * 4 / 2);
 	for (size_t i = 1; i < c.n; i++)
 		CHECK(c.v[i - 1].rank < c.v[i].rank || c.v[i - 1].pos + c.v[i - 1].len <= c.v[i].pos);

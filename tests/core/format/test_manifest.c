@@ -57,7 +57,7 @@ static void add_kind(struct vv_manifest *m, uint64_t *state, const char *key)
 	k->dup_space = gen_next(state);
 	if (gen_below(state, 4))
 		k->recipe = some_recipe(state);
-	k->promised = (uint32_t)gen_next(state);
+	k->expected_ratio = (uint32_t)gen_next(state);
 	k->basis = gen_next(state) >> 24;
 	k->age = (uint8_t)gen_next(state);
 }
@@ -178,7 +178,7 @@ static void check_same(const struct vv_manifest *a, const struct vv_manifest *b)
 		CHECK_EQ(x->dup_time, y->dup_time);
 		CHECK_EQ(x->dup_space, y->dup_space);
 		CHECK(vv_recipe_same(&x->recipe, &y->recipe));
-		CHECK_EQ(x->promised, y->promised);
+		CHECK_EQ(x->expected_ratio, y->expected_ratio);
 		CHECK_EQ(x->basis, y->basis);
 		CHECK_EQ(x->age, y->age);
 	}

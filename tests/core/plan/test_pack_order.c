@@ -36,7 +36,7 @@ static void make(uint64_t *state, struct set *s)
 			struct vv_file_span *x = &s->span[s->n++];
 
 			*x = (struct vv_file_span){ .file = f, .at = at, .len = gen_below(state, longest + 1) };
-			x->kin = (uint32_t)gen_below(state, kinds + 1) * (gen_below(state, 4) ? 7 : 1000003);
+			x->kind_id = (uint32_t)gen_below(state, kinds + 1) * (gen_below(state, 4) ? 7 : 1000003);
 			at += x->len;
 			s->bytes += (size_t)x->len;
 		}
@@ -56,7 +56,7 @@ static size_t put_block(const struct set *s, uint32_t f, bool any, uint32_t kin,
 	uint64_t at = 0;
 
 	for (size_t i = 0; i < s->n; i++)
-		for (uint64_t k = 0; s->span[i].file == f && (any || s->span[i].kin == kin) && k < s->span[i].len; k++, at++)
+		for (uint64_t k = 0; s->span[i].file == f && (any || s->span[i].kind_id == kin) && k < s->span[i].len; k++, at++)
 			if (at >= from && at - from < block)
 				want[n++] = (struct place){ (uint32_t)i, k };
 	return n;
@@ -79,7 +79,7 @@ static size_t put_kin(const struct set *s, uint32_t begin, uint32_t end, bool an
 static bool appeared(const struct set *s, size_t i, uint32_t begin)
 {
 	for (size_t k = 0; k < i; k++)
-		if (s->span[k].file >= begin && s->span[k].kin == s->span[i].kin && s->span[k].len)
+		if (s->span[k].file >= begin && s->span[k].kind_id == s->span[i].kind_id && s->span[k].len)
 			return true;
 	return false;
 }
@@ -87,11 +87,11 @@ static bool appeared(const struct set *s, size_t i, uint32_t begin)
 static size_t put_aware(const struct set *s, uint32_t begin, uint32_t end, uint64_t block, size_t n)
 {
 	for (size_t i = 0; i < s->n; i++)
-		if (s->span[i].file >= begin && s->span[i].file < end && !s->span[i].kin)
+		if (s->span[i].file >= begin && s->span[i].file < end && !s->span[i].kind_id)
 			n = put_span(s, i, n);
 	for (size_t i = 0; i < s->n; i++)
-		if (s->span[i].file >= begin && s->span[i].file < end && s->span[i].kin && s->span[i].len && !appeared(s, i, begin))
-			n = put_kin(s, begin, end, false, s->span[i].kin, block, n);
+		if (s->span[i].file >= begin && s->span[i].file < end && s->span[i].kind_id && s->span[i].len && !appeared(s, i, begin))
+			n = put_kin(s, begin, end, false, s->span[i].kind_id, block, n);
 	return n;
 }
 
@@ -119,8 +119,8 @@ static size_t brute(enum vv_pack_order scheme, const struct set *s, uint32_t gro
 
 static size_t walk(enum vv_pack_order scheme, const struct set *s, uint32_t group, uint64_t block)
 {
-	struct vv_pack_order_order *b = NULL;
-	struct vv_strand x;
+	struct vv_pack_order_iterator *b = NULL;
+	struct vv_pack_order_piece x;
 	size_t n = 0;
 
 	CHECK_EQ(vv_pack_order_new(scheme, s->span, s->n, group, block, &b), 0);
@@ -163,12 +163,12 @@ static void test_figure(void)
 	static const struct vv_file_span span[] = {
 		{ 0, 0, 0, 10 }, { 0, 5, 10, 4 }, { 0, 9, 14, 6 }, { 1, 0, 0, 10 }, { 1, 9, 10, 2 }, { 1, 5, 12, 5 },
 	};
-	static const struct vv_strand aware[] = { { 0, 0, 10 }, { 3, 0, 10 }, { 1, 0, 4 }, { 5, 0, 5 }, { 2, 0, 6 }, { 4, 0, 2 } };
-	static const struct vv_strand block[] = {
+	static const struct vv_pack_order_piece aware[] = { { 0, 0, 10 }, { 3, 0, 10 }, { 1, 0, 4 }, { 5, 0, 5 }, { 2, 0, 6 }, { 4, 0, 2 } };
+	static const struct vv_pack_order_piece block[] = {
 		{ 0, 0, 10 }, { 3, 0, 10 }, { 1, 0, 3 }, { 5, 0, 3 }, { 1, 3, 1 }, { 5, 3, 2 }, { 2, 0, 3 }, { 4, 0, 2 }, { 2, 3, 3 },
 	};
-	struct vv_pack_order_order *b = NULL;
-	struct vv_strand x;
+	struct vv_pack_order_iterator *b = NULL;
+	struct vv_pack_order_piece x;
 
 	CHECK_EQ(vv_pack_order_new(VV_PACK_ORDER_AWARE, span, 6, 0, 0, &b), 0);
 	for (size_t i = 0; i < sizeof(aware) / sizeof(aware[0]); i++)
@@ -187,21 +187,21 @@ static void test_large(void)
 {
 	enum { N = 400000 };
 	struct vv_file_span *span = malloc(N * sizeof(*span));
-	struct vv_pack_order_order *b = NULL;
-	struct vv_strand x;
+	struct vv_pack_order_iterator *b = NULL;
+	struct vv_pack_order_piece x;
 	uint64_t sum = 0;
 
 	CHECK(span);
 	for (uint32_t i = 0; i < N; i++)
-		span[i] = (struct vv_file_span){ .file = i / 4, .kin = i % 4 ? i % 4 : i, .at = i % 4 * 8192, .len = 8192 };
+		span[i] = (struct vv_file_span){ .file = i / 4, .kind_id = i % 4 ? i % 4 : i, .at = i % 4 * 8192, .len = 8192 };
 	CHECK_EQ(vv_pack_order_new(VV_PACK_ORDER_AWARE_BLOCK, span, N, 0, 4096, &b), 0);
 	while (vv_pack_order_next(b, &x))
 		sum += x.len;
 	CHECK_EQ(sum, (uint64_t)N * 8192);
 	vv_pack_order_free(b);
 
-	span[0] = (struct vv_file_span){ .file = 0, .kin = 1, .at = 0, .len = UINT64_MAX - 10 };
-	span[1] = (struct vv_file_span){ .file = 1, .kin = 1, .at = 0, .len = 3 };
+	span[0] = (struct vv_file_span){ .file = 0, .kind_id = 1, .at = 0, .len = UINT64_MAX - 10 };
+	span[1] = (struct vv_file_span){ .file = 1, .kind_id = 1, .at = 0, .len = 3 };
 	CHECK_EQ(vv_pack_order_new(VV_PACK_ORDER_AWARE_BLOCK, span, 2, 0, 1ull << 63, &b), 0);
 	CHECK(vv_pack_order_next(b, &x) && x.span == 0 && x.from == 0 && x.len == 1ull << 63);
 	CHECK(vv_pack_order_next(b, &x) && x.span == 1 && x.len == 3);
@@ -214,8 +214,8 @@ static void test_large(void)
 static void test_refusals(void)
 {
 	static const struct vv_file_span span[] = { { 0, 1, 0, 5 } };
-	struct vv_pack_order_order *b = NULL;
-	struct vv_strand x;
+	struct vv_pack_order_iterator *b = NULL;
+	struct vv_pack_order_piece x;
 
 	CHECK_EQ(vv_pack_order_new(VV_PACK_ORDER_AWARE_BLOCK, span, 1, 0, 0, &b), VV_EINVAL);
 	CHECK_EQ(vv_pack_order_new(VV_PACK_ORDER_AGNOSTIC_BLOCK, span, 1, 0, 0, &b), VV_EINVAL);

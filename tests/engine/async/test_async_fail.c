@@ -182,7 +182,7 @@ static void *write_there(void *arg)
 	return NULL;
 }
 
-static void fenced(const char *tracker)
+static void write_protected(const char *tracker)
 {
 	struct run u = { 0 };
 	struct waiter w[4] = { 0 };
@@ -313,7 +313,7 @@ int main(void)
 		told("mprotect", BY_CHECKPOINT, (enum gate)k, "");
 	}
 	for (const char *const *t = trackers; *t; t++)
-		fenced(*t);
+		write_protected(*t);
 	for (const char *const *t = trackers; *t; t++) {
 		storm(*t, "buffer=0 chunk=512", 1);
 		storm(*t, "buffer=32KiB granule=4096", 2);

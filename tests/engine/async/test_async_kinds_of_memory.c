@@ -7,7 +7,7 @@
 #include "support/must.h"
 #include "support/place.h"
 #include "support/writers.h"
-#include "track/fence.h"
+#include "track/write_protect.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -462,18 +462,18 @@ static void system_calls(const char *tracker, const char *more)
 
 		gen_bytes(&u.seed, p, LEN);
 		take(&u);
-		vv_fence_enter(p + PAGE + 100, 5 * PAGE);
+		vv_write_protect_begin_syscall(p + PAGE + 100, 5 * PAGE);
 		MUST(read(fd, p + PAGE + 100, 5 * PAGE) == 5 * PAGE);
-		vv_fence_leave();
-		vv_fence_enter(here.iov_base, here.iov_len);
+		vv_write_protect_end_syscall();
+		vv_write_protect_begin_syscall(here.iov_base, here.iov_len);
 		MUST(process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t)sizeof(other));
-		vv_fence_leave();
+		vv_write_protect_end_syscall();
 		check(&u);
 		MUST(pthread_create(&thread, NULL, feed, &pair[1]) == 0);
-		vv_fence_enter(p + 20 * PAGE, 3 * PAGE); /* begins before the checkpoint, writes after it */
+		vv_write_protect_begin_syscall(p + 20 * PAGE, 3 * PAGE); /* begins before the checkpoint, writes after it */
 		take(&u);
 		MUST(recv(pair[0], p + 20 * PAGE, 3 * PAGE, MSG_WAITALL) == 3 * PAGE);
-		vv_fence_leave();
+		vv_write_protect_end_syscall();
 		pthread_join(thread, NULL);
 		check(&u);
 		take(&u); /* and that write is in the next */
@@ -498,10 +498,10 @@ static void *receive(void *arg)
 {
 	(void)arg;
 	while (!atomic_load(&stream.stop)) {
-		vv_fence_enter(stream.p, 3 * PAGE);
+		vv_write_protect_begin_syscall(stream.p, 3 * PAGE);
 		if (syscall(SYS_read, stream.fd, stream.p, 3 * PAGE) < 0) /* by that name ThreadSanitizer does not take it for a mistake */
 			abort();
-		vv_fence_leave();
+		vv_write_protect_end_syscall();
 	}
 	return NULL;
 }

@@ -17,7 +17,7 @@ enum { PAGE = 4096, LEN = 256 * PAGE };
 static uint8_t *memory, copy[LEN], got[LEN];
 static bool refusing;
 
-/* In place of the C library's: a part of the memory cannot be fenced, as where it lies in large pages, or mappings have run out. */
+/* In place of the C library's: a part of the memory cannot be write-protected, as where it lies in large pages, or mappings have run out. */
 long syscall(long number, ...)
 {
 	static long (*real)(long number, ...);
@@ -48,7 +48,7 @@ static void check(varve *v)
 
 /* Epochs of all pages and of a few, written anew as soon as the call has returned; from the second on fences are refused, and
  * in the end they are not. */
-static void fences(const char *options)
+static void protection(const char *options)
 {
 	uint64_t seed = 5;
 	varve *v = NULL;
@@ -110,9 +110,9 @@ int main(void)
 			char options[200];
 
 			snprintf(options, sizeof(options), "tracker=%s buffer=%s log=error", trackers[t], buffers[b]);
-			fences(options);
+			protection(options);
 		}
-	fences("tracker=mprotect mode=sync log=error");
+	protection("tracker=mprotect mode=sync log=error");
 	for (int k = 0; k < 4; k++)
 		threads(k & 1 ? "sync" : "async", k & 2);
 	return 0;

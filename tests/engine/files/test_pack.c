@@ -99,7 +99,7 @@ static void test_field(void)
 		write_field(path, v, N);
 		CHECK_EQ(pack_one(store, path, "u.npy", "mode=sync", &r), 0);
 		CHECK_EQ(field_of(&r)->age, epoch < 3 ? 0 : epoch - 2);
-		CHECK(epoch > 1 || field_of(&r)->promised > 8000);
+		CHECK(epoch > 1 || field_of(&r)->expected_ratio > 8000);
 		CHECK(epoch == 1 || epoch == 4 || (field_of(&r)->recipe.predictor == VV_PREDICT_LORENZO && field_of(&r)->stored < 5 * N));
 		CHECK(epoch < 4 || (r.fresh > 0 && r.fresh < 32 << 10));
 		vv_pack_report_fini(&r);

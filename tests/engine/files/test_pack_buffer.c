@@ -34,8 +34,8 @@ static void check_chunks(const struct vv_pack_buffer *s)
 		struct vv_digest d;
 
 		CHECK(i < s->n_chunks);
-		CHECK_EQ(s->chunks[i].len, vv_file_set_cut(s->cargo, s->kind, s->chunk, gathered + at, s->len - at));
-		CHECK_EQ(s->chunks[i].found, s->digest && vv_pack_buffer_is_zero(gathered + at, s->chunks[i].len) ? VV_PACK_BUFFER_ZERO : VV_PACK_BUFFER_NOWHERE);
+		CHECK_EQ(s->chunks[i].len, vv_file_set_cut(s->file_set, s->kind, s->chunk, gathered + at, s->len - at));
+		CHECK_EQ(s->chunks[i].found, s->digest && vv_pack_buffer_is_zero(gathered + at, s->chunks[i].len) ? VV_PACK_BUFFER_ZERO : VV_PACK_BUFFER_NEW);
 		if (!s->digest || s->chunks[i].found == VV_PACK_BUFFER_ZERO)
 			continue;
 		vv_digest_xxh3(gathered + at, s->chunks[i].len, &d);

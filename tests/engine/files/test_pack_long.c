@@ -44,7 +44,7 @@ static void pack(const char *store, const char *options, unsigned epoch)
 	MUST(vv_pack_run(v, file, FILES, &how, &report) == 0);
 	MUST(report.epoch == epoch);
 	MUST(epoch == 1 || report.fresh < 200000); /* what is known is not stored again */
-	MUST(v->history->cached == epoch / RENEWED * RENEWED); /* who cannot use it makes it anew each time */
+	MUST(v->index_cache->cached == epoch / RENEWED * RENEWED); /* who cannot use it makes it anew each time */
 	vv_pack_report_fini(&report);
 	varve_close(v);
 }

@@ -115,7 +115,7 @@ static void pack_rank(const struct varve_comm *comm, void *arg)
 	struct flow flow = { .m = &j->memory[r], .fail_at = j->fail_at[r], .pause_at = j->pause_at[r],
 			     .starve = r ? 0 : j->starve };
 	struct vv_stream_input in = { .arg = &flow, .format = "criu", .expected = j->memory[r].pages * PAGE, .next = next };
-	struct vv_pack_options how = { .scheme = VV_PACK_AUTO, .effort = j->effort, .inflow = &in };
+	struct vv_pack_options how = { .scheme = VV_PACK_AUTO, .effort = j->effort, .stream_input = &in };
 	struct vv_pack_report report = { 0 };
 	struct varve_comm mine = *comm;
 	char store[PLACE_MAX + 16];
@@ -383,7 +383,7 @@ static void test_messages(void)
 {
 	static const struct vv_handover_message parcel[] = { { 0, 5, 0, 0 }, { 4096, 300, 0, 0 }, { 0, 1, 3, 1 }, { 1 << 20, 40, 3, 0 } };
 	struct vv_pack_options how = { .effort = VV_PACK_DEFAULT };
-	struct vv_parcels out = { 0 };
+	struct vv_handover_messages out = { 0 };
 	struct vv_file_set c = { 0 };
 	uint8_t file[512], message[1024], bad[1024];
 	struct vv_buf head = { 0 };
@@ -400,16 +400,16 @@ static void test_messages(void)
 
 		c.file[i] = (struct vv_file_set_file){ .name = "f", .path = "f", .fd = -1 };
 		MUST(vv_file_set_segment(&c, x.kind ? "heap" : "anon", x.kind ? VV_SEGMENT_HEAP : VV_SEGMENT_ANON, &x.kind) == 0);
-		MUST(vv_stream_input_offer(&c, x.file, x.kind, x.at, file, (size_t)x.len) == 0);
+		MUST(vv_stream_input_add(&c, x.file, x.kind, x.at, file, (size_t)x.len) == 0);
 		MUST(vv_handover_message_add(&out, x) == 0);
 	}
 	vv_stream_input_sort(&c);
 	MUST(vv_handover_message_put_head(&out, &c, &head) == 0);
-	n = head.n + vv_handover_message_besides(&out);
+	n = head.n + vv_handover_message_data_len(&out);
 	MUST(n < sizeof(message));
 	MUST(vv_handover_message_put(&out, &c, &head, message) == 0);
 	for (size_t i = 0; i < 40000; i++) { /* as it is, cut off, made up */
-		struct vv_parcels in = { 0 };
+		struct vv_handover_messages in = { 0 };
 		const uint8_t *bytes = NULL;
 		size_t len = i % 3 == 1 ? (size_t)gen_below(&state, n) : n;
 		int rc;

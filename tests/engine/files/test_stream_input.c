@@ -140,7 +140,7 @@ static void empty(struct source *s)
 static int pour(varve *v, struct source *s, uint64_t state, struct vv_pack_report *r)
 {
 	struct vv_stream_input in = { .arg = s, .format = "criu", .expected = 16 << 20, .next = next };
-	struct vv_pack_options how = { .scheme = VV_PACK_AUTO, .effort = VV_PACK_DEFAULT, .inflow = &in };
+	struct vv_pack_options how = { .scheme = VV_PACK_AUTO, .effort = VV_PACK_DEFAULT, .stream_input = &in };
 
 	rewind_source(s, state);
 	return vv_pack_run(v, NULL, 0, &how, r);
@@ -302,7 +302,7 @@ static void test_names(void)
 	struct vv_pack_report r = { 0 };
 	size_t n = 0;
 	struct vv_stream_input in = { .arg = &n, .format = "criu", .next = twice };
-	struct vv_pack_options how = { .scheme = VV_PACK_AUTO, .inflow = &in };
+	struct vv_pack_options how = { .scheme = VV_PACK_AUTO, .stream_input = &in };
 	char url[PLACE_MAX];
 	varve *v = NULL;
 

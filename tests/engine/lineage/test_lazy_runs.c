@@ -88,7 +88,7 @@ static void look(void *arg, size_t i)
 	const struct vv_runs *want = &l->w->h.region[region].runs;
 	uint64_t len = l->w->h.region[region].shape.len, at = gen_below(&state, len), end = at + 1 + gen_below(&state, len / 50);
 	struct vv_runs seen = { 0 };
-	bool ok = vv_lazy_runs_look(l->reading, region, at, end, &seen);
+	bool ok = vv_lazy_runs_find(l->reading, region, at, end, &seen);
 	size_t k = vv_run_find(want, at), x = ok ? vv_run_find(&seen, at) : 0;
 
 	CHECK(ok || !l->sound);
@@ -120,7 +120,7 @@ static void test_looks(struct world *w)
 		for (int k = 0; k < 4; k++)
 			CHECK(layer[k] >= vv_run_layer(1, 0) && layer[k] <= vv_run_layer(4, 0));
 		vv_pool_each(w->pool, looks[i / 2], look, &l);
-		CHECK_EQ(vv_lazy_runs_end(l.reading, pool), 0);
+		CHECK_EQ(vv_lazy_runs_finish(l.reading, pool), 0);
 		check_same(&w->h, &h);
 		vv_pool_each(w->pool, 10, look, &l);
 		vv_lazy_runs_free(l.reading);
@@ -149,7 +149,7 @@ static void test_damaged(struct world *w)
 		for (int k = 0; l.reading && k < 2; k++) {
 			if (k == 0)
 				vv_pool_each(w->pool, i % 3 * LOOKS / 2, look, &l);
-			rc = vv_lazy_runs_end(l.reading, w->pool);
+			rc = vv_lazy_runs_finish(l.reading, w->pool);
 			CHECK_EQ(rc, want);
 			late += rc != 0;
 		}
@@ -180,7 +180,7 @@ static void test_no_memory(struct world *w)
 		vv_mem_fail_at(k);
 		rc = vv_lazy_runs_new(&h, w->sources.p, w->sources.n, w->runs.p, w->runs.n, w->pool, &r);
 		if (rc == 0)
-			rc = vv_lazy_runs_end(r, w->pool);
+			rc = vv_lazy_runs_finish(r, w->pool);
 		CHECK(rc == 0 ? k > 3 : rc == VV_ENOMEM);
 		vv_lazy_runs_free(r);
 		vv_head_fini(&h);

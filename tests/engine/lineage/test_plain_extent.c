@@ -45,7 +45,7 @@ static void make_digests(uint64_t *state, uint64_t payload, struct vv_digests *d
 	}
 }
 
-static void check_at(const struct vv_layer_file *f, const struct vv_lanes *all, uint64_t pos)
+static void check_at(const struct vv_layer_file *f, const struct vv_plain_extents *all, uint64_t pos)
 {
 	const struct vv_plain_extent *l = NULL;
 	struct vv_plain_extent one;
@@ -67,7 +67,7 @@ static void check_at(const struct vv_layer_file *f, const struct vv_lanes *all, 
 static size_t check_layer(uint64_t *state)
 {
 	struct vv_layer_file f = { 0 };
-	struct vv_lanes all = { 0 };
+	struct vv_plain_extents all = { 0 };
 	uint64_t payload = make_blocks(state, &f.blocks);
 
 	make_digests(state, payload, &f.digests);
@@ -91,7 +91,7 @@ static size_t check_layer(uint64_t *state)
 static void one_lane(uint32_t block, uint64_t blocks, size_t lanes)
 {
 	struct vv_layer_file f = { 0 };
-	struct vv_lanes all = { 0 };
+	struct vv_plain_extents all = { 0 };
 	struct vv_digest some = { { 1, 2 } };
 
 	for (uint64_t i = 0; i < blocks; i++) {
@@ -104,7 +104,7 @@ static void one_lane(uint32_t block, uint64_t blocks, size_t lanes)
 	CHECK_EQ(vv_plain_extent_list(&f, &all), 0);
 	CHECK_EQ(all.n, lanes);
 	for (size_t i = 0; i < all.n; i++)
-		CHECK(all.v[i].hi - all.v[i].lo <= VV_PLAIN_EXTENT_MOST);
+		CHECK(all.v[i].hi - all.v[i].lo <= VV_PLAIN_EXTENT_MAX);
 	check_at(&f, &all, blocks * block - 1);
 	vv_mem_free(all.v);
 	vv_payload_blocks_fini(&f.blocks);

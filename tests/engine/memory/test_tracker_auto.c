@@ -34,7 +34,7 @@ static void epochs(int n, size_t percent, uint64_t *seed)
 
 static bool is_watched(void)
 {
-	return v->region[0]->tracked->how == VV_BY_SCAN;
+	return v->region[0]->tracked->method == VV_BY_SCAN;
 }
 
 // What hashing a page shall have cost so far.
@@ -65,11 +65,11 @@ static void changes_its_mind(uint64_t *seed)
 
 	begin("a program that changes its mind", store);
 	epochs(3, 1, seed);
-	MUST(!v->tiles->fences.scan || is_watched());
+	MUST(!v->tiles->protection.scan || is_watched());
 	epochs(2, 100, seed);
 	MUST(!is_watched());
 	epochs(8, 1, seed);
-	MUST(!v->tiles->fences.scan || is_watched());
+	MUST(!v->tiles->protection.scan || is_watched());
 	end(store);
 }
 
@@ -83,7 +83,7 @@ static void minds_the_cost(uint64_t *seed)
 	for (int e = 0; e < 4; e++) {
 		say_cost(1);
 		epochs(1, 33, seed);
-		MUST(!v->tiles->fences.scan || is_watched());
+		MUST(!v->tiles->protection.scan || is_watched());
 	}
 	say_cost(1);
 	epochs(1, 100, seed);
@@ -94,7 +94,7 @@ static void minds_the_cost(uint64_t *seed)
 	checkpoint();
 	say_cost(0);
 	epochs(1, 2, seed);
-	MUST(!v->tiles->fences.scan || is_watched());
+	MUST(!v->tiles->protection.scan || is_watched());
 	say_cost(0);
 	epochs(1, 10, seed);
 	MUST(!is_watched());

@@ -155,7 +155,7 @@ static void checkpoint(struct model *m)
 		ok(varve_wait(m->v, m->newest));
 	if (strstr(m->options, "history") && upto(m, 2) == 0) { /* sooner than it would by itself */
 		vv_background_wait(m->v);
-		ok(vv_index_limit_shrink(m->v, upto(m, m->v->history->index.n)));
+		ok(vv_index_limit_shrink(m->v, upto(m, m->v->index_cache->index.n)));
 	}
 	CHECK(m->newest < EPOCHS);
 	m->live[m->newest] = true;

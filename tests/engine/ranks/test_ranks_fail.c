@@ -446,7 +446,7 @@ static void test_quote(void)
 
 			memset(e.message, 'x', sizeof(e.message));
 			memcpy(e.message, said[i], strlen(said[i]) + 1);
-			MUST(vv_group_quote(&g, 1, &e) == (i == 4 ? VV_EPEER : VV_ENOSPC));
+			MUST(vv_group_adopt_error(&g, 1, &e) == (i == 4 ? VV_EPEER : VV_ENOSPC));
 			MUST(strcmp(varve_last_error(), (me == 2 ? at_2 : by_1)[i]) == 0);
 		}
 }

@@ -76,7 +76,7 @@ struct view {
 	struct vv_lineage lineage;
 	struct vv_unpack u;
 	const struct vv_runs *runs[FILES];
-	struct vv_block_cache *desk;
+	struct vv_block_cache *cache;
 	size_t number[FILES]; /* which of our files region i is */
 };
 
@@ -93,12 +93,12 @@ static int open_view(struct view *w, const char *lineage, uint64_t memory)
 		w->runs[i] = &vv_unpack_at(&w->u, i).region->runs;
 		w->number[i] = (size_t)(vv_unpack_at(&w->u, i).file->name[1] - '0');
 	}
-	return vv_block_cache_open(&w->lineage, pool, w->runs, FILES, memory, &w->desk);
+	return vv_block_cache_open(&w->lineage, pool, w->runs, FILES, memory, &w->cache);
 }
 
 static void close_view(struct view *w)
 {
-	vv_block_cache_close(w->desk);
+	vv_block_cache_close(w->cache);
 	vv_unpack_close(&w->u);
 	vv_store_close(w->store);
 }
@@ -107,10 +107,10 @@ static void read_one(struct view *w, size_t i, uint64_t at, bool help, size_t re
 {
 	struct vv_block_cache_piece p;
 
-	ok(vv_block_cache_take(w->desk, i, at, help, &p));
+	ok(vv_block_cache_get(w->cache, i, at, help, &p));
 	CHECK(p.len > 0 && p.len <= LEN - at);
 	CHECK(memcmp(p.bytes, bytes[w->number[i]] + at, p.len) == 0);
-	vv_block_cache_give(w->desk, &p, read, false);
+	vv_block_cache_release(w->cache, &p, read, false);
 }
 
 /* Each piece is given back late, as one that is in a pipe. */
@@ -123,17 +123,17 @@ static void read_in_order(struct view *w)
 		while (at < LEN) {
 			struct vv_block_cache_piece p;
 
-			vv_block_cache_ahead(w->desk, i, at, &told);
-			ok(vv_block_cache_take(w->desk, i, at, true, &p));
+			vv_block_cache_read_ahead(w->cache, i, at, &told);
+			ok(vv_block_cache_get(w->cache, i, at, true, &p));
 			CHECK(p.len > 0 && p.len <= LEN - at);
 			if (at)
-				vv_block_cache_give(w->desk, &last, last.len, at % 3 == 0);
+				vv_block_cache_release(w->cache, &last, last.len, at % 3 == 0);
 			CHECK(memcmp(p.bytes, bytes[w->number[i]] + at, p.len) == 0);
 			last = p;
 			at += p.len;
 		}
 		CHECK_EQ(at, LEN);
-		vv_block_cache_give(w->desk, &last, last.len, true);
+		vv_block_cache_release(w->cache, &last, last.len, true);
 	}
 }
 
@@ -157,19 +157,19 @@ static void test_reading(const char *lineage, uint64_t memory)
 
 	ok(open_view(&w, lineage, memory));
 	for (size_t i = 0; i < FILES; i++)
-		vv_block_cache_want(w.desk, i, 0, LEN);
-	ok(vv_block_cache_check(w.desk, &region, &bad));
+		vv_block_cache_want(w.cache, i, 0, LEN);
+	ok(vv_block_cache_check(w.cache, &region, &bad));
 	CHECK_EQ(region, FILES);
 	CHECK_EQ(bad, LEN);
 	read_in_order(&w);
 	read_in_order(&w); /* all was read to its end: once more */
 	for (size_t i = 0; i < FILES; i++)
-		vv_block_cache_again(w.desk, i, STEP, LEN - 2 * STEP);
+		vv_block_cache_expect_again(w.cache, i, STEP, LEN - 2 * STEP);
 	if (memory > LITTLE)
 		vv_pool_each(pool, 8, read_random, &w);
 	else
 		read_random(&w, 0);
-	CHECK_EQ(vv_block_cache_take(w.desk, 0, LEN, false, &p), VV_EDAMAGED);
+	CHECK_EQ(vv_block_cache_get(w.cache, 0, LEN, false, &p), VV_EDAMAGED);
 	close_view(&w);
 }
 
@@ -188,22 +188,22 @@ static void test_damage(const char *lineage)
 	p[n / 2] ^= 0x10;
 	place_write(layer, p, n);
 	ok(open_view(&w, lineage, 256 << 20));
-	ok(vv_block_cache_check(w.desk, &region, &where)); /* nothing was asked for */
+	ok(vv_block_cache_check(w.cache, &region, &where)); /* nothing was asked for */
 	for (size_t i = 0; i < FILES; i++)
-		vv_block_cache_want(w.desk, i, 0, LEN);
-	CHECK_EQ(vv_block_cache_check(w.desk, &region, &where), VV_EDAMAGED);
+		vv_block_cache_want(w.cache, i, 0, LEN);
+	CHECK_EQ(vv_block_cache_check(w.cache, &region, &where), VV_EDAMAGED);
 	CHECK(region < FILES);
 	CHECK(strstr(vv_err_last(), "check differs"));
-	CHECK_EQ(vv_block_cache_take(w.desk, region, where, false, &first), VV_EDAMAGED); /* it is there */
+	CHECK_EQ(vv_block_cache_get(w.cache, region, where, false, &first), VV_EDAMAGED); /* it is there */
 	for (size_t i = 0; i < FILES; i++)
 		for (uint64_t at = 0; at < LEN; at += STEP) {
 			struct vv_block_cache_piece piece;
-			int rc = vv_block_cache_take(w.desk, i, at, false, &piece);
+			int rc = vv_block_cache_get(w.cache, i, at, false, &piece);
 
 			CHECK(rc == 0 || rc == VV_EDAMAGED);
 			if (rc == 0) {
 				CHECK(memcmp(piece.bytes, bytes[w.number[i]] + at, piece.len) == 0);
-				vv_block_cache_give(w.desk, &piece, 0, false);
+				vv_block_cache_release(w.cache, &piece, 0, false);
 			}
 			bad += rc != 0;
 			good += rc == 0;
@@ -252,10 +252,10 @@ static void test_want_of_memory(const char *lineage)
 		vv_mem_fail_at(0);
 		rc = open_view(&w, lineage, 256 << 20);
 		ok(rc);
-		vv_block_cache_close(w.desk);
-		w.desk = NULL;
+		vv_block_cache_close(w.cache);
+		w.cache = NULL;
 		vv_mem_fail_at(at);
-		rc = vv_block_cache_open(&w.lineage, pool, w.runs, FILES, 256 << 20, &w.desk);
+		rc = vv_block_cache_open(&w.lineage, pool, w.runs, FILES, 256 << 20, &w.cache);
 		done = vv_mem_asked() < at;
 		vv_mem_fail_at(0);
 		CHECK(rc == VV_ENOMEM || rc == 0);

@@ -4,13 +4,13 @@
 #include "engine/read/device_load.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "support/ferry_suite.h"
+#include "support/device_load_suite.h"
 #include "vv_test.h"
 #include <pthread.h>
 #include <stdatomic.h>
 
 struct vv_cuda_inlet {
-	struct vv_device_inlet_room *room;
+	struct vv_device_inlet_buffer *room;
 	size_t n, *queue, first, queued;
 	pthread_mutex_t lock;
 };
@@ -35,9 +35,9 @@ static int open_inlet(int device, size_t size, size_t rooms, struct vv_cuda_inle
 	if (!i)
 		return VV_ENOMEM;
 	CHECK(device == 0 && rooms > 0 && size >= 4096);
-	*i = (struct vv_cuda_inlet){ calloc(rooms, sizeof(struct vv_device_inlet_room)), rooms, calloc(rooms, sizeof(size_t)), 0, rooms, PTHREAD_MUTEX_INITIALIZER };
+	*i = (struct vv_cuda_inlet){ calloc(rooms, sizeof(struct vv_device_inlet_buffer)), rooms, calloc(rooms, sizeof(size_t)), 0, rooms, PTHREAD_MUTEX_INITIALIZER };
 	for (size_t k = 0; k < rooms; k++) {
-		i->room[k] = (struct vv_device_inlet_room){ .p = aligned_alloc(256, size), .size = size, .number = k };
+		i->room[k] = (struct vv_device_inlet_buffer){ .p = aligned_alloc(256, size), .size = size, .number = k };
 		i->queue[k] = k;
 	}
 	*out = i;
@@ -45,7 +45,7 @@ static int open_inlet(int device, size_t size, size_t rooms, struct vv_cuda_inle
 }
 
 /* What the device does with it. */
-static bool land(const struct vv_device_inlet_room *r)
+static bool land(const struct vv_device_inlet_buffer *r)
 {
 	const struct vv_device_inlet_check *c = vv_device_inlet_checks(r);
 	const struct vv_device_inlet_move *m = vv_device_inlet_moves(r);
@@ -80,10 +80,10 @@ static bool furnish(struct vv_cuda_inlet *i)
 	return false;
 }
 
-static int take(struct vv_cuda_inlet *i, struct vv_device_inlet_room **out)
+static int take(struct vv_cuda_inlet *i, struct vv_device_inlet_buffer **out)
 {
 	static atomic_uint turn;
-	struct vv_device_inlet_room *r;
+	struct vv_device_inlet_buffer *r;
 
 	if (poor && atomic_fetch_add(&turn, 1) % poor == 0)
 		return vv_err_set(VV_ENOMEM, "no memory for a room");
@@ -98,7 +98,7 @@ static int take(struct vv_cuda_inlet *i, struct vv_device_inlet_room **out)
 	return 0;
 }
 
-static int await(struct vv_cuda_inlet *i, struct vv_device_inlet_room **out)
+static int await(struct vv_cuda_inlet *i, struct vv_device_inlet_buffer **out)
 {
 	size_t k = 0;
 
@@ -115,7 +115,7 @@ static int await(struct vv_cuda_inlet *i, struct vv_device_inlet_room **out)
 	return 0;
 }
 
-static int send_room(struct vv_cuda_inlet *i, struct vv_device_inlet_room *r)
+static int send_room(struct vv_cuda_inlet *i, struct vv_device_inlet_buffer *r)
 {
 	int rc = 0;
 
@@ -149,8 +149,8 @@ int main(void)
 {
 	static const struct vv_device_inlet_ops inlet = { open_inlet, close_inlet, furnish, take, await, send_room };
 	static const struct vv_space space = { .name = "played", .copy_in = copy, .copy_out = copy, .inlet = &inlet };
-	struct ferry_suite s = { &space, malloc, free, 12, fail_next, make_poor };
+	struct device_load_suite s = { &space, malloc, free, 12, fail_next, make_poor };
 
-	ferry_suite_run(&s);
+	device_load_suite_run(&s);
 	return 0;
 }

@@ -219,13 +219,13 @@ static bool both_ways(const struct world *w, uint64_t epoch)
 	aim(w, &t, epoch, &g);
 	yes = vv_layer_by_layer_read(&w->lineage, w->pool, &t, g.want, g.n);
 	check_target(w, epoch, &g, yes);
-	ok(vv_run_table_settle(&t, w->pool));
-	ok(vv_run_table_settle(&t, w->pool));
+	ok(vv_run_table_merge(&t, w->pool));
+	ok(vv_run_table_merge(&t, w->pool));
 	CHECK(t.n == whole.n && !t.chain);
 	for (size_t i = 0; i < t.n; i++) {
 		const struct vv_runs *a = &t.region[i].runs, *b = &whole.region[i].runs;
 
-		CHECK(!t.region[i].strand);
+		CHECK(!t.region[i].unmerged);
 		CHECK_EQ(a->n, b->n);
 		CHECK(memcmp(a->v, b->v, a->n * sizeof(*a->v)) == 0);
 	}
@@ -244,17 +244,17 @@ static size_t in_stripes(const struct world *w, uint64_t epoch, uint64_t stripe,
 	const struct content *c = &w->was[epoch][0];
 	struct vv_open_layers *warm = calloc(1, sizeof(*warm));
 	uint8_t *to = malloc(c->n + 2 * GUARD);
-	const struct vv_run_table_strand *s;
+	const struct vv_run_table_unmerged *s;
 	struct vv_run_table t = { 0 };
 	size_t filled = 0;
 	bool yes = true;
 
 	CHECK(warm && to);
 	ok(vv_run_table_load(&w->lineage, epoch, 0, &(struct vv_run_table_how){ .pool = w->pool, .runs = VV_RUN_TABLE_LATE }, &t));
-	s = t.region[vv_run_table_find(&t, region_name[0])].strand;
+	s = t.region[vv_run_table_find(&t, region_name[0])].unmerged;
 	for (uint64_t e = 1; e <= epoch; e++, warm->n++)
 		ok(vv_open_layers_open(warm, warm->n, &w->lineage, NULL, vv_run_layer(e, 0), 1 << 30, 0));
-	vv_open_layers_number(warm);
+	vv_open_layers_build_index(warm);
 	warm->all = true;
 	memset(to, 0xa5, c->n + 2 * GUARD);
 	for (uint64_t at = 0, len; s && yes && at < c->n; at += len) {
@@ -263,7 +263,7 @@ static size_t in_stripes(const struct world *w, uint64_t epoch, uint64_t stripe,
 
 		len = c->n - at < stripe ? c->n - at : stripe;
 		part = (struct vv_want){ NULL, at, len, to + GUARD + at, NULL };
-		yes = by_page ? vv_newest_page_lay(warm, s->runs, s->n, &part) : vv_copy_mapped_replay(warm, s->runs, s->n, &part, &got);
+		yes = by_page ? vv_newest_page_copy(warm, s->runs, s->n, &part) : vv_copy_mapped_replay(warm, s->runs, s->n, &part, &got);
 		CHECK(!by_page || len % VV_NEWEST_PAGE_PAGE == 0 || !yes);
 		CHECK(!yes || memcmp(to + GUARD + at, c->p + at, len) == 0);
 		filled += yes;
@@ -529,13 +529,13 @@ static void no_memory(const char *name, const char *options)
 		if (rc == 0) {
 			aim(&w, &t, EPOCHS - 1, &g);
 			yes = vv_layer_by_layer_read(&w.lineage, w.pool, &t, g.want, g.n);
-			rc = vv_run_table_settle(&t, w.pool);
+			rc = vv_run_table_merge(&t, w.pool);
 		}
 		asked = vv_mem_asked();
 		vv_mem_fail_at(0);
 		CHECK(rc == 0 || (rc == VV_ENOMEM && strstr(varve_last_error(), "out of memory")));
 		check_target(&w, EPOCHS - 1, &g, yes);
-		ok(vv_run_table_settle(&t, w.pool)); /* it may be tried again */
+		ok(vv_run_table_merge(&t, w.pool)); /* it may be tried again */
 		drop_target(&g);
 		vv_run_table_fini(&t);
 	}

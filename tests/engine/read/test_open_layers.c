@@ -287,7 +287,7 @@ static void any_table(void)
 static void nothing_left(const char *name, const char *options, size_t changed)
 {
 	struct vv_open_layers *warm = calloc(1, sizeof(*warm));
-	struct vv_stretches left = { 0 };
+	struct vv_pending_list left = { 0 };
 	uint64_t got = 0;
 	struct world w;
 	uint8_t *to;
@@ -298,9 +298,9 @@ static void nothing_left(const char *name, const char *options, size_t changed)
 	warm->all = true;
 	for (warm->n = 0; warm->n < w.epochs; warm->n++)
 		ok(vv_open_layers_open(warm, warm->n, &w.lineage, NULL, vv_run_layer(warm->n + 1, 0), 10000, 0));
-	vv_open_layers_number(warm);
+	vv_open_layers_build_index(warm);
 	for (size_t i = 0; i < warm->n; i++)
-		CHECK(!warm->window[i] || (warm->n_lanes[i] > 0 && warm->n_lanes[i] <= 4));
+		CHECK(!warm->window[i] || (warm->n_extents[i] > 0 && warm->n_extents[i] <= 4));
 	ok(vv_copy_mapped_read(warm, &(struct vv_want){ runs(&w), 0, w.n, to, "p" }, 0, w.n, true, &left, &got));
 	for (size_t i = 0; i < left.n; i++)
 		CHECK(!warm->window[vv_open_layers_find(warm, left.v[i].layer)]); /* small files are not mapped, nor those of others */
@@ -486,7 +486,7 @@ static void changed_meanwhile(void)
 static void cut_short(void)
 {
 	struct vv_open_layers *warm = calloc(1, sizeof(*warm));
-	struct vv_stretches left = { 0 };
+	struct vv_pending_list left = { 0 };
 	uint64_t got;
 	struct world w;
 	char path[2 * PLACE_MAX];
@@ -496,7 +496,7 @@ static void cut_short(void)
 	CHECK(warm && (to = malloc(w.n)));
 	warm->n = 1;
 	ok(vv_open_layers_open(warm, 0, &w.lineage, NULL, vv_run_layer(1, 0), 1000, 0));
-	vv_open_layers_number(warm);
+	vv_open_layers_build_index(warm);
 	CHECK_EQ(vv_open_layers_find(warm, vv_run_layer(1, 0)), 0);
 	CHECK_EQ(vv_open_layers_find(warm, vv_run_layer(2, 0)), 1);
 	path_of(&w, vv_run_layer(1, 0), path);

@@ -100,7 +100,7 @@ static void restarts(const char *options)
 }
 
 /* Into memory behind a fence, which a read into it does not ask at. */
-static void fenced(const char *options)
+static void write_protected(const char *options)
 {
 	char store[PLACE_MAX];
 	uint8_t *p = map(), *want = map();
@@ -286,7 +286,7 @@ int main(void)
 	restarts("codec=none");
 	restarts("codec=auto");
 	for (size_t i = 0; i < sizeof(trackers) / sizeof(trackers[0]); i++) {
-		fenced(trackers[i]);
+		write_protected(trackers[i]);
 		checkpoints(trackers[i]);
 	}
 	unreadable("buffer=16MiB tracker=digest");

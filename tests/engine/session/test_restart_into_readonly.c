@@ -220,9 +220,9 @@ static void damaged(const char *options)
 	place_remove(store);
 }
 
-/* ---- another session has fenced what this one fills: its epoch holds what was there before */
+/* ---- another session has write-protected what this one fills: its epoch holds what was there before */
 
-static void fenced(const char *options)
+static void write_protected(const char *options)
 {
 	uint8_t *copy = malloc(LEN * page), *got = malloc(LEN * page);
 	static char before[TEXT], after[TEXT];
@@ -315,8 +315,8 @@ int main(void)
 	hopeless(CODED);
 	damaged("codec=none");
 	damaged(CODED);
-	fenced("codec=none");
-	fenced(CODED);
+	write_protected("codec=none");
+	write_protected(CODED);
 	ranks(0);
 	ranks(1);
 	free(want);

@@ -54,7 +54,7 @@ static void claim_ranks(const struct vv_lineage *lin, enum claim what, uint32_t 
 	MUST(c.rank);
 	for (uint32_t r = 0; r < ranks; r++) {
 		c.rank[r] = first;
-		c.rank[r].place = what == ALL_HERE ? 0 : what == ONE_PLACE ? 1 : (uint64_t)r + 1;
+		c.rank[r].storage_node = what == ALL_HERE ? 0 : what == ONE_PLACE ? 1 : (uint64_t)r + 1;
 	}
 	OK(vv_catalog_put_commit(lin, &c));
 	vv_commit_fini(&c);

@@ -26,11 +26,11 @@ static void test_none(void)
 	struct vv_codec_choice c;
 	struct vv_recipe how;
 
-	vv_codec_choice_init(&c, NULL, 0, NULL);
+	vv_codec_choice_init(&c, NULL, 0);
 	CHECK(!vv_codec_choice_is_due(&c, &words, 0) && !vv_codec_choice_codec(&c, &words, &how) && vv_codec_choice_bound(&c, N, false) == 0);
 	if (!vv_codec_numbered(VV_CODEC_LZ4))
 		return;
-	vv_codec_choice_init(&c, vv_codec_numbered(VV_CODEC_LZ4), 0, NULL);
+	vv_codec_choice_init(&c, vv_codec_numbered(VV_CODEC_LZ4), 0);
 	CHECK(!vv_codec_choice_is_due(&c, &words, 0) && vv_codec_choice_codec(&c, &words, &how) == c.codec);
 	CHECK_EQ(vv_codec_choice_bound(&c, N, false), c.codec->bound(N));
 }
@@ -60,7 +60,7 @@ static void test_tries(void)
 	struct vv_recipe how;
 	size_t plain, chosen;
 
-	vv_codec_choice_init(&c, vv_codec_numbered(VV_CODEC_ZSTD), 1, NULL);
+	vv_codec_choice_init(&c, vv_codec_numbered(VV_CODEC_ZSTD), 1);
 	CHECK(!vv_codec_choice_is_due(&c, &bytes, 0) && vv_codec_choice_is_due(&c, &words, 0) && vv_codec_choice_is_due(&c, &longs, 0));
 	CHECK(vv_codec_choice_codec(&c, &words, &how) == c.codec);
 	plain = coded_len(&c, &words, numbers, N);
@@ -85,7 +85,7 @@ static void test_many(void)
 {
 	struct vv_codec_choice c;
 
-	vv_codec_choice_init(&c, vv_codec_numbered(VV_CODEC_ZSTD), 1, NULL);
+	vv_codec_choice_init(&c, vv_codec_numbered(VV_CODEC_ZSTD), 1);
 	for (uint64_t i = 0; i < 2 * VV_CODEC_CHOICE_FORMS; i++) {
 		struct vv_form form = { .type = VV_TYPE_F64, .row = i + 2 };
 
@@ -100,7 +100,7 @@ static void test_no_memory(void)
 {
 	struct vv_codec_choice c;
 
-	vv_codec_choice_init(&c, vv_codec_numbered(VV_CODEC_ZSTD), 1, NULL);
+	vv_codec_choice_init(&c, vv_codec_numbered(VV_CODEC_ZSTD), 1);
 	for (long k = 1; k < 30; k++) {
 		vv_mem_fail_at(k);
 		vv_codec_choice_try(&c, &words, 0, numbers, N);

@@ -91,7 +91,7 @@ static void tell(void *arg, const char *problem)
 	fprintf(stderr, "%s\n", problem);
 }
 
-static size_t verify(struct world *w, vv_verify_tell told)
+static size_t verify(struct world *w, vv_verify_report_fn told)
 {
 	struct vv_verify_report report = { 0 };
 	struct vv_pool *pool = NULL;

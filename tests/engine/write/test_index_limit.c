@@ -116,7 +116,7 @@ static size_t resident(void)
 
 static size_t index_bytes(const varve *v)
 {
-	const struct vv_index *x = &v->history->index;
+	const struct vv_index *x = &v->index_cache->index;
 
 	return x->cap * (sizeof(*x->digest) + sizeof(*x->where)) + x->n_slots * sizeof(*x->slot) + x->layers_cap * sizeof(*x->layer);
 }
@@ -169,10 +169,10 @@ static void test_comes_back(void)
 	for (unsigned n = 2; n <= 9; n++)
 		CHECK_EQ(lay(v, n, false), SIZE);
 	CHECK_EQ(lay(v, 0, false), 0);
-	CHECK_EQ(v->history->index.n, 10 * CHUNKS);
+	CHECK_EQ(v->index_cache->index.n, 10 * CHUNKS);
 	lay(v, 10, false); /* the eleventh: the regions hold this one, so it is the oldest that go */
 	settle_idle(v);
-	CHECK(v->history->index.n <= 5 * CHUNKS + CHUNKS / 2);
+	CHECK(v->index_cache->index.n <= 5 * CHUNKS + CHUNKS / 2);
 	CHECK_EQ(lay(v, 8, false), 0);
 	CHECK_EQ(lay(v, 0, false), SIZE);
 	CHECK_EQ(lay(v, 0, false), 0);
@@ -195,7 +195,7 @@ static void test_none(void)
 		CHECK_EQ(lay(v, n, false), SIZE);
 		CHECK_EQ(lay(v, n, false), 0);
 		settle_idle(v);
-		CHECK(v->history->index.n >= CHUNKS && v->history->index.n <= CHUNKS + CHUNKS / 4);
+		CHECK(v->index_cache->index.n >= CHUNKS && v->index_cache->index.n <= CHUNKS + CHUNKS / 4);
 	}
 	ok(varve_close(v));
 	verify();
@@ -211,8 +211,8 @@ static void test_held(void)
 	for (unsigned n = 0; n < 12; n++) {
 		lay(v, n, true);
 		ok(vv_index_limit_shrink(v, n % 3 ? 0 : n * 100));
-		CHECK(v->history->index.n >= CHUNKS);
-		CHECK(v->history->index.n == CHUNKS || n % 3 == 0);
+		CHECK(v->index_cache->index.n >= CHUNKS);
+		CHECK(v->index_cache->index.n == CHUNKS || n % 3 == 0);
 		CHECK_EQ(lay(v, n, true), 0);
 	}
 	ok(varve_close(v));
@@ -229,19 +229,19 @@ static void test_no_memory(void)
 	v = begin(SMALL "log=error");
 	for (unsigned i = 0; i < 4; i++)
 		lay(v, i, true);
-	n = v->history->index.n;
+	n = v->index_cache->index.n;
 	for (long k = 1; k <= 3; k++) {
 		vv_mem_fail_at(k);
 		CHECK_EQ(vv_index_limit_shrink(v, 0), VV_ENOMEM);
 		vv_mem_fail_at(0);
-		CHECK_EQ(v->history->index.n, n);
+		CHECK_EQ(v->index_cache->index.n, n);
 		CHECK_EQ(lay(v, 3, true), 0);
 		CHECK_EQ(lay(v, (unsigned)k - 1, true), 0);
 	}
 	vv_mem_fail_at(4); /* nothing is left to fail but giving memory back */
 	ok(vv_index_limit_shrink(v, 0));
 	vv_mem_fail_at(0);
-	CHECK_EQ(v->history->index.n, CHUNKS);
+	CHECK_EQ(v->index_cache->index.n, CHUNKS);
 	CHECK_EQ(lay(v, 2, true), 0);
 	CHECK_EQ(lay(v, 0, true), SIZE - FIXED);
 	ok(varve_close(v));
@@ -278,11 +278,11 @@ static void go_on(unsigned newest, const char *options)
 
 	CHECK_EQ(varve_restart(v, VARVE_LATEST), 1);
 	CHECK_EQ(lay(v, newest, true), 0);
-	CHECK(v->history->index.n <= 2 * CHUNKS);
+	CHECK(v->index_cache->index.n <= 2 * CHUNKS);
 	ok(varve_close(v));
 	v = begin(options);
 	CHECK_EQ(lay(v, newest, true), 0);
-	CHECK(v->history->index.n <= 2 * CHUNKS);
+	CHECK(v->index_cache->index.n <= 2 * CHUNKS);
 	ok(varve_close(v));
 }
 
@@ -352,8 +352,8 @@ static void test_pieces(void)
 		content(want, n, false);
 		memcpy(region + n % PIECES * PIECE, want + n % PIECES * PIECE, PIECE);
 		CHECK_EQ(lay_now(v), PIECE);
-		CHECK(v->history->index.n <= 2 * CHUNKS);
-		CHECK(v->history->index.n_layers <= 2 * PIECES + 1);
+		CHECK(v->index_cache->index.n <= 2 * CHUNKS);
+		CHECK(v->index_cache->index.n_layers <= 2 * PIECES + 1);
 		if (n % 10 == 0)
 			ok(vv_index_limit_shrink(v, 0));
 	}
@@ -391,7 +391,7 @@ static void test_less_room(void)
 	v = begin(SMALL "history=132KiB"); /* 4096 entries, half of them when it begins: half of the newest epochs' */
 	CHECK_EQ(varve_restart(v, VARVE_LATEST), 1);
 	CHECK_EQ(lay(v, 3, true), 0);
-	CHECK(v->history->index.n > 2 * CHUNKS && v->history->index.n <= 3 * CHUNKS);
+	CHECK(v->index_cache->index.n > 2 * CHUNKS && v->index_cache->index.n <= 3 * CHUNKS);
 	CHECK_EQ(lay(v, 69, true), 0);
 	CHECK_EQ(lay(v, 20, true), SIZE - FIXED);
 	ok(varve_close(v));
@@ -407,7 +407,7 @@ static void test_gc(void)
 	v = begin(SMALL "history=0 keep=3");
 	for (unsigned n = 1; n <= 60; n++) {
 		CHECK_EQ(lay(v, n, true), n == 1 ? SIZE : SIZE - FIXED);
-		CHECK(v->history->index.n <= 4 * CHUNKS);
+		CHECK(v->index_cache->index.n <= 4 * CHUNKS);
 		if (n % 10 == 0) {
 			CHECK_EQ(lay(v, n, true), 0);
 			CHECK_EQ(varve_restart(v, varve_epoch(v) - 2), 1);
@@ -467,9 +467,9 @@ static void write_rank(const struct varve_comm *comm, void *options)
 	for (unsigned n = 1; n <= EPOCHS; n++) {
 		MUST(lay_rank(v, p, comm->rank, n) == (n == 1 ? SIZE : SIZE - FIXED));
 		settle_idle(v);
-		MUST(v->history->index.n <= 2 * CHUNKS);
-		MUST(v->ctx.group->judge.n <= 2 * CHUNKS);
-		MUST(n < 5 || v->ctx.group->judge.n);
+		MUST(v->index_cache->index.n <= 2 * CHUNKS);
+		MUST(v->ctx.group->owners.n <= 2 * CHUNKS);
+		MUST(n < 5 || v->ctx.group->owners.n);
 	}
 	check_rank(v, p, comm->rank, 7, 7);
 	MUST(lay_rank(v, p, comm->rank, 7) == 0);

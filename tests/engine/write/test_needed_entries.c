@@ -54,7 +54,7 @@ static void check_met(const struct vv_needed_entries *n, uint64_t *state)
 		if (is ? at != leave_out : gen_below(state, 2) == 0)
 			CHECK_EQ(vv_index_add(&x, &d, i / LENGTH, i % LENGTH, &number), 0);
 	}
-	CHECK_EQ(vv_needed_entries_met(n, &x, x.n), leave_out == 0 || leave_out > needed);
+	CHECK_EQ(vv_needed_entries_are_in(n, &x, x.n), leave_out == 0 || leave_out > needed);
 	vv_index_fini(&x);
 }
 
@@ -72,7 +72,7 @@ static void test_join(void)
 	CHECK_EQ(n.n, 2);
 	CHECK_EQ(vv_needed_entries_add(&n, 4, 193, 8, 8), 0);
 	CHECK_EQ(n.n, 3);
-	vv_needed_entries_settle(&n);
+	vv_needed_entries_sort(&n);
 	CHECK(vv_needed_entries_chunk(&n, 3, 180) && vv_needed_entries_chunk(&n, 3, 192) && !vv_needed_entries_chunk(&n, 3, 193) && !vv_needed_entries_chunk(&n, 3, 99));
 	vv_needed_entries_fini(&n);
 	vv_mem_fail_at(1);
@@ -91,7 +91,7 @@ static void test_table(void)
 	struct vv_needed_entries n = { 0 };
 
 	CHECK_EQ(vv_needed_entries_add_table(&n, &t, 0, NULL), 0);
-	vv_needed_entries_settle(&n);
+	vv_needed_entries_sort(&n);
 	CHECK_EQ(n.n, 3);
 	CHECK(n.v[0].layer == vv_run_layer(1, 0) && n.v[0].pos == 1000 && n.v[0].end == 1200);
 	CHECK(n.v[1].layer == vv_run_layer(2, 0) && n.v[1].pos == 100 && n.v[1].end == 200);
@@ -113,7 +113,7 @@ static void test_packed(void)
 	struct vv_needed_entries n = { 0 };
 
 	CHECK_EQ(vv_needed_entries_add_table(&n, &t, 0, NULL), 0);
-	vv_needed_entries_settle(&n);
+	vv_needed_entries_sort(&n);
 	CHECK_EQ(n.n, 2);
 	CHECK(vv_needed_entries_chunk(&n, vv_run_layer(1, 0), 1200) && vv_needed_entries_chunk(&n, vv_run_layer(2, 0), 56) && !vv_needed_entries_chunk(&n, vv_run_layer(2, 0), 57));
 	for (unsigned known = 0; known < 16; known++) {
@@ -129,7 +129,7 @@ static void test_packed(void)
 			if (known >> i & 1)
 				CHECK_EQ(vv_index_add(&x, &d, place[i].layer, place[i].pos, &number), 0);
 		}
-		CHECK_EQ(vv_needed_entries_met(&n, &x, x.n), (known & 1) && (known & 4));
+		CHECK_EQ(vv_needed_entries_are_in(&n, &x, x.n), (known & 1) && (known & 4));
 		vv_index_fini(&x);
 	}
 	vv_needed_entries_fini(&n);
@@ -146,7 +146,7 @@ int main(void)
 		memset(begins, 0, sizeof(begins));
 		for (uint64_t k = gen_below(&state, 12); k > 0; k--)
 			add(&n, &state);
-		vv_needed_entries_settle(&n);
+		vv_needed_entries_sort(&n);
 		check_questions(&n);
 		check_met(&n, &state);
 		vv_needed_entries_fini(&n);

@@ -14,10 +14,10 @@ static void tell(void *arg, bool grave, const char *text)
 
 static unsigned look(pid_t pid)
 {
-	struct vv_check c = { .tell = tell };
+	struct vv_check c = { .report = tell };
 	struct vv_open_files b = { .check = &c, .pid = pid };
 
-	vv_open_files_look(&b);
+	vv_open_files_check(&b);
 	return c.grave;
 }
 

@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 60
+// ctest: TIMEOUT 60 COST 3
 /* What runs as criu may say nothing, too much, end early, leave somebody behind, or never end. */
 #include "base/clock.h"
 #include "base/err.h"

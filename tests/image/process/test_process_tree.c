@@ -1,4 +1,4 @@
-// ctest: TIMEOUT 120
+// ctest: TIMEOUT 120 COST 1
 /* Processes that are ended while they make others; and those that run as criu, in one folder or another. */
 #include "base/clock.h"
 #include "image/process/process_tree.h"

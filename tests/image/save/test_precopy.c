@@ -183,7 +183,7 @@ static void wait_until(const atomic_int *count, int n)
 }
 
 /* Bytes that hold; of those, how many of the quiet memory. */
-static size_t compare(pid_t pid, const struct vv_precopy_one *one, const uint8_t *room, size_t *quiet)
+static size_t compare(pid_t pid, const struct vv_precopy_process *one, const uint8_t *room, size_t *quiet)
 {
 	uint64_t lo = (uintptr_t)shared->quiet, hi = lo + QUIET;
 	size_t held = 0;
@@ -195,7 +195,7 @@ static size_t compare(pid_t pid, const struct vv_precopy_one *one, const uint8_t
 		uint8_t *now = malloc(n);
 		struct iovec here = { now, n }, there = { (void *)(uintptr_t)s->lo, n };
 
-		if (s->holds) {
+		if (s->is_unchanged) {
 			CHECK_EQ(process_vm_readv(pid, &here, 1, &there, 1, 0), n);
 			CHECK(memcmp(now, room + s->from, n) == 0);
 			held += n;
@@ -208,7 +208,7 @@ static size_t compare(pid_t pid, const struct vv_precopy_one *one, const uint8_t
 
 static void copy_once(pid_t pid, struct vv_pool *pool, uint8_t *room)
 {
-	const struct vv_precopy_one *one;
+	const struct vv_precopy_process *one;
 	struct vv_precopy p;
 	size_t used, from, len, quiet = 0;
 
@@ -218,7 +218,7 @@ static void copy_once(pid_t pid, struct vv_pool *pool, uint8_t *room)
 	CHECK_EQ(p.n, 1);
 	atomic_store(&shared->hold, 1);
 	wait_until(&shared->held, WRITERS + 1);
-	one = vv_precopy_look(&p, pid, &from, &len);
+	one = vv_precopy_check(&p, pid, &from, &len);
 	CHECK(one);
 	CHECK(compare(pid, one, room, &quiet) >= quiet);
 	CHECK_EQ(quiet, QUIET);
