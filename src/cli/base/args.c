@@ -11,11 +11,11 @@
 enum { JSON, QUIET, OPTION, HELP, VERSION };
 
 static const struct vv_args_option shared[] = {
-	[JSON] = { "json", 0, NULL, "one JSON object on the standard output, also for errors" },
+	[JSON] = { "json", 0, NULL, "print one JSON object, also for errors" },
 	[QUIET] = { "quiet", 'q', NULL, "no progress bar, no summaries" },
-	[OPTION] = { "option", 'o', "NAME=VALUE", "sets an option; 'varve config' lists them" },
-	[HELP] = { "help", 'h', NULL, "shows this" },
-	[VERSION] = { "version", 0, NULL, "shows the version" },
+	[OPTION] = { "option", 'o', "NAME=VALUE", "set an option; 'varve config' lists them" },
+	[HELP] = { "help", 'h', NULL, "show this help" },
+	[VERSION] = { "version", 0, NULL, "show the version" },
 	{ NULL, 0, NULL, NULL },
 };
 

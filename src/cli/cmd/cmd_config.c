@@ -189,7 +189,7 @@ static int run(struct vv_verb_context *job)
 }
 
 static const struct vv_args_option options[] = {
-	{ "all", 0, NULL, "every option, also those for tuning and for comparison with papers" },
+	{ "all", 0, NULL, "every option, also for tuning and comparison" },
 	{ NULL, 0, NULL, NULL },
 };
 
@@ -198,10 +198,11 @@ const struct vv_cmd vv_cmd_config = {
 	.operands = "[NAME]",
 	.min = 0,
 	.max = 1,
-	.brief = "shows options, their values and where these came from",
-	.help = "Shows the options that every user needs and those that are set, or all, or one, with the values that built-in\n"
-		"defaults, the file varve.conf (or $VARVE_CONF), the environment (VARVE_*) and -o NAME=VALUE give them, later\n"
-		"ones winning; what was built in; and which of the processor's vector units are used.",
+	.brief = "shows options with their values and origins",
+	.help = "Shows the everyday options and those that are set, or all, or one. Later sources\n"
+		"win: built-in defaults, the file varve.conf (or $VARVE_CONF), the environment\n"
+		"(VARVE_*), and -o NAME=VALUE. Also shows the built-in features and the vector\n"
+		"units in use.",
 	.option = options,
 	.run = run,
 };

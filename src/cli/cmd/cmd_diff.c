@@ -314,9 +314,10 @@ const struct vv_cmd vv_cmd_diff = {
 	.operands = "STORE LINEAGE[@EPOCH] LINEAGE[@EPOCH] [REGION...]",
 	.min = 3,
 	.max = SIZE_MAX,
-	.brief = "says how two epochs differ, region by region",
-	.help = "Compares two epochs, all their regions or those named: bytes that differ and where, and for arrays the elements\n"
-		"that differ and the largest differences. Exit 0: equal, 1: they differ, 2: any error, damage too.",
+	.brief = "compares two epochs, region by region",
+	.help = "Compares all regions of two epochs, or the given ones: differing bytes and their\n"
+		"positions, and for arrays the differing elements and the largest differences.\n"
+		"Exit 0: equal, 1: different, 2: any error, including damage.",
 	.option = options,
 	.damage_is_error = true,
 	.run = run,

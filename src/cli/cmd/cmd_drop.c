@@ -308,21 +308,22 @@ static int run(struct vv_verb_context *job)
 
 static const struct vv_args_option options[] = {
 	{ "keep", 0, "N", "drop all but the newest N epochs" },
-	{ "keep-every", 0, "M", "with --keep: keep also the epochs whose number M divides" },
+	{ "keep-every", 0, "M", "with --keep: keep also multiples of M" },
 	{ "lineage", 0, NULL, "drop the whole lineage with all its objects" },
-	{ "yes", 0, NULL, "yes, really: --lineage asks for it" },
-	{ "dry-run", 0, NULL, "only say what would go" },
+	{ "yes", 0, NULL, "confirms --lineage" },
+	{ "dry-run", 0, NULL, "only list the epochs" },
 	{ NULL, 0, NULL, NULL },
 };
 
 const struct vv_cmd vv_cmd_drop = {
 	.name = "drop",
-	.operands = "STORE LINEAGE[@EPOCH | @FIRST..LAST] [EPOCH | FIRST..LAST]...",
+	.operands = "STORE LINEAGE[@EPOCH] [EPOCH | FIRST..LAST]...",
 	.min = 2,
 	.max = SIZE_MAX,
-	.brief = "takes epochs out of a lineage, or a lineage out of a store",
-	.help = "Drops epochs: those named, or all that --keep does not keep. Other epochs are never harmed: bytes that they\n"
-		"need stay, and 'varve gc' takes back the rest. Nothing is dropped if one of the epochs is not there.",
+	.brief = "drops epochs of a lineage, or a whole lineage",
+	.help = "Drops the given epochs, or all that --keep does not keep. Each epoch may be a\n"
+		"range FIRST..LAST. Data that other epochs need are kept, and 'varve gc' reclaims\n"
+		"the rest. If one of the epochs does not exist, nothing is dropped.",
 	.option = options,
 	.run = run,
 };

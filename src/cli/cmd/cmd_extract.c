@@ -292,9 +292,9 @@ static int run(struct vv_verb_context *job)
 }
 
 static const struct vv_args_option options[] = {
-	{ "output", 'o', "FILE", "where to; - or none: the standard output" },
-	{ "npy", 0, NULL, "as NumPy's .npy, with type and shape (also if FILE ends in .npy)" },
-	{ "rank", 0, "R", "of this rank; must be said of a region if there are several" },
+	{ "output", 'o', "FILE", "output file (-: the standard output)" },
+	{ "npy", 0, NULL, "NumPy's .npy (also if FILE ends in .npy)" },
+	{ "rank", 0, "R", "this rank; required for regions of several ranks" },
 	{ NULL, 0, NULL, NULL },
 };
 
@@ -303,10 +303,11 @@ const struct vv_cmd vv_cmd_extract = {
 	.operands = "STORE LINEAGE[@EPOCH]:REGION|FILE[:VARIABLE]",
 	.min = 2,
 	.max = 4,
-	.brief = "takes a region, or a variable of a packed file, out of an epoch, raw or as .npy",
-	.help = "Writes the bytes of a region (of the newest epoch if none is named). The region may also stand apart, as a third\n"
-		"operand. Of an epoch that was packed from files: one of them, or a variable of it, of which no more is read than\n"
-		"needed. Both may stand apart. The output appears whole or not at all. Here -o is the output; options are set with\n"
+	.brief = "extracts a region or a variable of a packed file, raw or as .npy",
+	.help = "Writes the bytes of a region (by default of the newest epoch). For an epoch of\n"
+		"packed files, writes a file or a variable of it, and reads only the necessary\n"
+		"parts. Region, file and variable may also be separate operands. The output is\n"
+		"written completely or not at all. Here -o is the output; set options with\n"
 		"--option NAME=VALUE.",
 	.option = options,
 	.run = run,

@@ -98,7 +98,7 @@ static int run(struct vv_verb_context *job)
 }
 
 static const struct vv_args_option options[] = {
-	{ "dry-run", 0, NULL, "only say what would be done" },
+	{ "dry-run", 0, NULL, "only list the changes" },
 	{ NULL, 0, NULL, NULL },
 };
 
@@ -107,10 +107,11 @@ const struct vv_cmd vv_cmd_gc = {
 	.operands = "STORE [LINEAGE]",
 	.min = 1,
 	.max = 2,
-	.brief = "takes back the space that no epoch needs",
-	.help = "Removes layers that no epoch needs, and rewrites those of which little is needed. Nobody may be writing the\n"
-		"lineage meanwhile; whatever happens on the way, every epoch stays whole. A store that holds only some ranks' layers\n"
-		"is refused: what the others need of it is to be seen only by the job itself (option keep).",
+	.brief = "reclaims the space that no epoch needs",
+	.help = "Removes layers that no epoch needs, and rewrites layers with few needed bytes.\n"
+		"No process may write the lineage during the command. Every epoch stays intact,\n"
+		"even after a crash. A store with the layers of some ranks only is refused: only\n"
+		"the job knows which layers the other stores need (option keep).",
 	.option = options,
 	.run = run,
 };

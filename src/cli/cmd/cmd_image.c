@@ -475,42 +475,48 @@ static int run(struct vv_verb_context *job)
 }
 
 static const struct vv_args_option options[] = {
-	{ "pid", 'p', "PID", "dump, check: the process, and all below it; several: PID,PID,... (mpirun: one per rank)" },
-	{ "pid-file", 0, "FILE", "the same, from a file of numbers; %r in its name is the rank's number" },
-	{ "leave-running", 0, NULL, "dump: it runs on (else it ends when the epoch is durable)" },
-	{ "no-precopy", 0, NULL, "dump, run: copy nothing before it is frozen" },
-	{ "shell-job", 0, NULL, "dump, restore, check: it is part of a shell's session or has a terminal" },
-	{ "private-pts", 0, NULL, "restore: its terminals are in a devpts of their own, for their numbers may be taken" },
+	{ "pid", 'p', "PID", "dump, check: the process; several: PID,PID,...\n                               (mpirun: one per rank)" },
+	{ "pid-file", 0, "FILE", "dump, check: a file of PIDs; %r is the rank" },
+	{ "leave-running", 0, NULL, "dump: the process continues after the dump" },
+	{ "no-precopy", 0, NULL, "dump, run: copy no memory before the freeze" },
+	{ "shell-job", 0, NULL, "dump, restore, check: the process has a terminal\n                               or belongs to the session of a shell" },
+	{ "private-pts", 0, NULL, "restore: private devpts for its terminals" },
 	{ "detach", 'd', NULL, "restore: do not wait for its end" },
-	{ "lazy", 0, NULL, "restore: it runs at once, and its memory comes as it is asked for" },
-	{ "memory", 0, "SIZE", "dump, run: for its pages; restore, run: for what is decoded ahead (half of what is free)" },
-	{ "segments", 0, "RULES", "dump, run: SEGMENT=CUT[+CODE],... (all=pages+auto)" },
-	{ "every", 0, "TIME", "run: a checkpoint so often (not given: only on SIGUSR1)" },
-	{ "max-restarts", 0, "N", "run: bring it back so many times (3)" },
-	{ "resume", 0, NULL, "run: begin with the newest epoch, if there is one" },
-	{ "output", 0, "FILE", "run: what the program prints is added to this file (LINEAGE.out)" },
-	{ "try", 0, NULL, "check: and let criu try it; it stands still meanwhile, and nothing is stored" },
-	{ "refuse-public", 0, NULL, "dump, run: refuse a store that everybody can read" },
-	{ "threads", 'j', "N", "dump, restore, run: on so many threads" },
+	{ "lazy", 0, NULL, "restore: start at once, load memory on demand" },
+	{ "memory", 0, "SIZE", "dump, run: for pages; restore, run: for blocks\n                               in advance (half of the free memory)" },
+	{ "segments", 0, "RULES", "dump, run: SEGMENT=CUT[+CODE],...\n                               (all=pages+auto)" },
+	{ "every", 0, "TIME", "run: interval of checkpoints (only on SIGUSR1)" },
+	{ "max-restarts", 0, "N", "run: maximal number of restores (3)" },
+	{ "resume", 0, NULL, "run: begin with the newest epoch, if any" },
+	{ "output", 0, "FILE", "run: append its output to this file (LINEAGE.out)" },
+	{ "try", 0, NULL, "check: let criu try a dump; nothing is stored" },
+	{ "refuse-public", 0, NULL, "dump, run: refuse a store that all users can read" },
+	{ "threads", 'j', "N", "dump, restore, run: number of threads" },
 	{ NULL, 0, NULL, NULL },
 };
 _Static_assert(sizeof(options) / sizeof(options[0]) - 1 <= VV_ARGS_OPTIONS, "no verb has more options");
 
 const struct vv_cmd vv_cmd_image = {
 	.name = "image",
-	.operands = "dump|restore|run|check [STORE LINEAGE[@EPOCH]] [-- WORD...]",
+	.operands = "dump|restore|run|check [OPERAND...] [-- WORD...]",
 	.min = 1,
 	.max = SIZE_MAX,
-	.brief = "saves running processes, and brings them back",
-	.help = "Saves a process, all below it and what they have open as an epoch, by CRIU, and brings it back; the program need not\n"
-		"know of it. What earlier epochs hold is not stored again.\n"
+	.brief = "saves running processes and restores them",
+	.help = "Saves a process, its descendants and their open files as an epoch, with CRIU,\n"
+		"and restores them. The program needs no changes. Content of earlier epochs is\n"
+		"not stored again.\n"
 		"\n"
-		"  varve image dump --pid PID STORE LINEAGE [-- WORD...]      saves it; words are for criu's command line\n"
-		"  varve image restore STORE LINEAGE[@EPOCH] [-- WORD...]     brings it back, and waits for its end\n"
-		"  varve image run STORE LINEAGE -- COMMAND...                starts it, saves it, brings it back when it dies\n"
-		"  varve image check [--pid PID] [-- WORD...]                 says what could not be saved (exit 1)\n"
+		"  varve image dump --pid PID STORE LINEAGE [-- WORD...]\n"
+		"      saves a process; the words are added to criu's command line\n"
+		"  varve image restore STORE LINEAGE[@EPOCH] [-- WORD...]\n"
+		"      restores it and waits for its end\n"
+		"  varve image run STORE LINEAGE -- COMMAND...\n"
+		"      starts a program, saves it, and restores it when it dies\n"
+		"  varve image check [--pid PID] [-- WORD...]\n"
+		"      lists everything that cannot be saved (exit 1)\n"
 		"\n"
-		"Several processes are one epoch. By mpirun each rank saves and restores its own (--pid-file).",
+		"Several processes form one epoch. Under mpirun each rank saves and restores its\n"
+		"own processes (--pid-file).",
 	.option = options,
 	.many = true,
 	.run = run,

@@ -305,9 +305,10 @@ const struct vv_cmd vv_cmd_ls = {
 	.min = 1,
 	.max = 2,
 	.brief = "lists a store's lineages, or a lineage's epochs",
-	.help = "Lists the lineages of a store, each with its newest epoch; or the epochs of a lineage, newest last.\n"
-		"MEMORY is what the regions held, STORED the new bytes as coded, LAYER the layer files as written.\n"
-		"With -q the rows alone, without headings.",
+	.help = "Lists the lineages of a store, each with its newest epoch, or the epochs of a\n"
+		"lineage, newest last. MEMORY is the size of the regions, STORED the size of the\n"
+		"new data after compression, LAYER the size of the layer files. With -q there are\n"
+		"no headings.",
 	.option = options,
 	.run = run,
 };

@@ -213,20 +213,20 @@ static int run(struct vv_verb_context *job)
 }
 
 static const struct vv_args_option options[] = {
-	{ "scheme", 0, "NAME", "auto, or for comparison agnostic, agnostic-block, aware, aware-block" },
+	{ "scheme", 0, "NAME", "auto; for comparison: agnostic, agnostic-block,\n                               aware or aware-block" },
 	{ "level", 0, "NAME", "fast, default or max" },
-	{ "group", 0, "N", "so many files are merged; of the four schemes (0: all)" },
-	{ "block", 0, "SIZE", "a block of each file in turn; of the -block schemes (4096)" },
-	{ "small", 0, "SIZE", "smaller variables are left to what lies around them (64)" },
-	{ "single", 0, NULL, "one pass of compression, not two; of the four schemes" },
-	{ "key", 0, "RULE", "which variables are alike: none, or REGEX=TEXT (not given: runs of digits are folded)" },
-	{ "segments", 0, "RULES", "memory of processes: SEGMENT=CUT[+CODE],... (all=pages+auto)" },
-	{ "threads", 'j', "N", "on so many threads" },
+	{ "group", 0, "N", "merge N files, in the four schemes (0: all)" },
+	{ "block", 0, "SIZE", "block of each file, in the -block schemes (4096)" },
+	{ "small", 0, "SIZE", "smaller variables are part of the bytes around\n                               them (64)" },
+	{ "single", 0, NULL, "one pass of compression, in the four schemes" },
+	{ "key", 0, "RULE", "which variables correspond: none, or REGEX=TEXT\n                               (paths that differ in runs of digits only)" },
+	{ "segments", 0, "RULES", "SEGMENT=CUT[+CODE],... of images (all=pages+auto)" },
+	{ "threads", 'j', "N", "number of threads" },
 	{ "directory", 'C', "DIR", "names are relative to this folder" },
-	{ "files-from", 0, "LIST", "names in a file, NUL or a newline between them; -: the standard input" },
-	{ "each", 0, NULL, "an epoch of each FILE or folder, in the order given, but for those that the lineage has" },
-	{ "set", 0, "REGEX", "the same of each set: files in whose names its groups match the same, in natural order" },
-	{ "delete", 0, NULL, "delete the files once they are durable, read back and found equal" },
+	{ "files-from", 0, "LIST", "read names from a file, or from stdin with -;\n                               separated by NUL or newline" },
+	{ "each", 0, NULL, "one epoch for each FILE or folder, except those\n                               that the lineage has" },
+	{ "set", 0, "REGEX", "one epoch for each set of files in whose names\n                               the groups match the same text" },
+	{ "delete", 0, NULL, "delete the files when they are durable, read back\n                               and found equal" },
 	{ NULL, 0, NULL, NULL },
 };
 
@@ -235,12 +235,15 @@ const struct vv_cmd vv_cmd_pack = {
 	.operands = "STORE LINEAGE FILE...",
 	.min = 2,
 	.max = SIZE_MAX,
-	.brief = "lays files down as an epoch",
-	.help = "Lays a set of files down as one epoch, each a region of it. HDF5, netCDF, NumPy and Fortran files are looked into, and\n"
-		"their variables coded by type; images of processes (core files, CRIU's) are told apart by segment. What earlier epochs\n"
-		"or other files hold is not stored again. Folders are walked. The store and the lineage are made if they are not there.\n"
-		"With --each or --set files become several epochs, one after the other; if one fails, those before it stand, and the\n"
-		"same command goes on from there. 'varve unpack' gives the files back.",
+	.brief = "stores files as an epoch",
+	.help = "Stores a set of files as one epoch, each file as a region. The variables of\n"
+		"HDF5, netCDF, NumPy and Fortran files are compressed by type. Images of\n"
+		"processes (core files, CRIU's) are separated into segments. Content of earlier\n"
+		"epochs or of other files is not stored again. Folders are packed with all files\n"
+		"below them. The store and the lineage are created if they do not exist. With\n"
+		"--each or --set the files become several epochs, one after the other. If one\n"
+		"fails, the earlier ones stay, and the same command continues there. 'varve\n"
+		"unpack' restores the files.",
 	.option = options,
 	.many = true,
 	.run = run,

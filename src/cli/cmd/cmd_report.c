@@ -188,10 +188,10 @@ static int run(struct vv_verb_context *job)
 }
 
 static const struct vv_args_option options[] = {
-	{ "output", 'o', "FILE", "write the page here; - is the standard output" },
-	{ "png", 0, "FOLDER", "write each chart as a picture, drawn by chromium" },
-	{ "newest", 'n', "N", "of the newest N epochs (not given: of all, but no more than 65536 layers)" },
-	{ "all", 0, NULL, "of all epochs, however many" },
+	{ "output", 'o', "FILE", "file of the page; - is the standard output" },
+	{ "png", 0, "FOLDER", "write each chart as a picture (needs chromium)" },
+	{ "newest", 'n', "N", "the newest N epochs (all, up to 65536 layers)" },
+	{ "all", 0, NULL, "all epochs, without this limit" },
 	{ NULL, 0, NULL, NULL },
 };
 
@@ -200,11 +200,13 @@ const struct vv_cmd vv_cmd_report = {
 	.operands = "STORE [LINEAGE]",
 	.min = 1,
 	.max = 2,
-	.brief = "makes a page about a store: what was new, what it cost, what a restart reads",
-	.help = "Writes one page of HTML that any browser opens, from a file and without a network: of each epoch what was in memory,\n"
-		"new, duplicate and stored, and how long the program was blocked; which regions changed when; how even the ranks are;\n"
-		"what a restart would read, and what gc would free. Nothing is locked or changed: the program may be running.\n"
-		"--json gives the same data alone.",
+	.brief = "writes an HTML page about a store: changes, cost, restart",
+	.help = "Writes one HTML page that any browser opens from a file, without a network. It\n"
+		"shows the bytes of each epoch (in memory, new, duplicate, stored), the time that\n"
+		"the program was blocked, the changes of each region, the balance of the ranks,\n"
+		"and the bytes that a restart would read and gc would free. Nothing is locked or\n"
+		"changed, and the program may be running. --json prints the data without the\n"
+		"page.",
 	.option = options,
 	.run = run,
 };

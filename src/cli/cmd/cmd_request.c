@@ -106,7 +106,7 @@ static int run(struct vv_verb_context *job)
 }
 
 static const struct vv_args_option options[] = {
-	{ "signal", 0, "USR1|USR2", "the signal they listen for; else the option signal says it" },
+	{ "signal", 0, "USR1|USR2", "signal to send (that of the option signal)" },
 	{ NULL, 0, NULL, NULL },
 };
 
@@ -115,11 +115,12 @@ const struct vv_cmd vv_cmd_request = {
 	.operands = "PID...",
 	.min = 1,
 	.max = SIZE_MAX,
-	.brief = "asks running programs for a checkpoint",
-	.help = "Sends processes the signal that makes their next varve_due say yes. It is sent only if every one of them is there,\n"
-		"may be signalled, and catches the signal, for one that does not would be ended by it. When the program next asks\n"
-		"varve_due, and lays the epoch down, is its own affair: 'varve ls' shows it. Do not name a shell: bash catches all\n"
-		"signals when it has a trap, and ends of them nevertheless.",
+	.brief = "requests a checkpoint from running programs",
+	.help = "Sends the signal that makes the next varve_due of a process return 1. The signal\n"
+		"is sent only if all processes exist, may be signalled, and catch the signal,\n"
+		"which would end them otherwise. The program takes the checkpoint at its next\n"
+		"varve_due, and 'varve ls' shows the epoch. Do not name a shell: bash with a trap\n"
+		"catches all signals, but still ends.",
 	.option = options,
 	.run = run,
 };

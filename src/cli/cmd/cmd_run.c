@@ -244,21 +244,21 @@ static int run(struct vv_verb_context *job)
 }
 
 static const struct vv_args_option options[] = {
-	{ "store", 's', "STORE", "where checkpoints go (varve-store)" },
-	{ "lineage", 'l', "LINEAGE", "their name there (that of the command)" },
-	{ "every", 0, "TIME", "a checkpoint so often (10m); 0: at every call" },
-	{ "overhead", 0, "SHARE", "or: so that they cost this share of the time, as in 2%" },
-	{ "mtbf", 0, "TIME", "or: as is best if something breaks so often" },
-	{ "restart", 0, "auto|none|EPOCH", "begin with the newest epoch, unless it ended well (auto), anew, or with this one" },
-	{ "retries", 0, "N", "after a crash, bring it back so many times (3)" },
-	{ "grace", 0, "TIME", "how long the last checkpoint may take, and then the end (60s)" },
-	{ "last", 0, NULL, "SIGUSR1 ends it after a last checkpoint, as SIGTERM does" },
-	{ "globals", 0, NULL, "the variables of the executable belong to its state" },
-	{ "rehearse", 0, "N", "try a restart: does it give the same N checkpoints later as a run without one?" },
-	{ "mpi-as-asked", 0, NULL, "MPI gets the thread level that the program asks for, not MPI_THREAD_MULTIPLE" },
-	{ "ranks", 'n', "N", "start so many ranks, by $VARVE_MPIRUN, srun or mpirun" },
-	{ "log", 0, "FILE", "events go to the end of this file, not to the standard error" },
-	{ "rank", 0, NULL, "this is one of these ranks" },
+	{ "store", 's', "STORE", "store of the checkpoints (varve-store)" },
+	{ "lineage", 'l', "LINEAGE", "name of the lineage (name of the command)" },
+	{ "every", 0, "TIME", "interval of checkpoints (10m); 0: every call" },
+	{ "overhead", 0, "SHARE", "or: their share of the run time, as in 2%" },
+	{ "mtbf", 0, "TIME", "or: the mean time between failures" },
+	{ "restart", 0, "auto|none|EPOCH", "auto: newest epoch, unless the last run\n                               succeeded; none: program start; or this epoch" },
+	{ "retries", 0, "N", "maximal number of restarts after crashes (3)" },
+	{ "grace", 0, "TIME", "limit for the last checkpoint, then the end (60s)" },
+	{ "last", 0, NULL, "treat SIGUSR1 like SIGTERM" },
+	{ "globals", 0, NULL, "the state includes the variables of the program" },
+	{ "rehearse", 0, "N", "try a restart, and compare the N checkpoints\n                               after it with a run without one" },
+	{ "mpi-as-asked", 0, NULL, "MPI gets the thread level that the program\n                               requests, not MPI_THREAD_MULTIPLE" },
+	{ "ranks", 'n', "N", "start N ranks: $VARVE_MPIRUN, srun or mpirun" },
+	{ "log", 0, "FILE", "append events to this file, not to stderr" },
+	{ "rank", 0, NULL, "internal: this is one of these ranks" },
 	{ NULL, 0, NULL, NULL },
 };
 
@@ -267,12 +267,15 @@ const struct vv_cmd vv_cmd_run = {
 	.operands = "-- COMMAND...",
 	.min = 1,
 	.max = SIZE_MAX,
-	.brief = "runs a program with checkpoints, and brings it back",
-	.help = "Runs a program that calls varve_checkpoint_here(), with its heap captured by libvarve_preload.so: it goes on from the\n"
-		"newest epoch of its lineage, and is started again when it crashes; once it has ended well, the next run begins at its\n"
-		"start. Twice dead at one epoch, it falls back to the one before. SIGUSR1 asks for a checkpoint; SIGTERM for a last\n"
-		"one, and ends the program when that is durable. Each event is a line on the standard error (with --json an object);\n"
-		"the exit status is the program's.",
+	.brief = "runs a program with checkpoints and restarts it",
+	.help = "Runs a program that calls varve_checkpoint_here(). libvarve_preload.so captures\n"
+		"its heap. The program continues from the newest epoch of its lineage and is\n"
+		"restarted after a crash. After a successful run, the next one begins at the\n"
+		"program's start. After two crashes at one epoch, the earlier epoch is used.\n"
+		"\n"
+		"SIGUSR1 requests a checkpoint. SIGTERM requests a last one and ends the program\n"
+		"when this is durable. Each event is a line on the standard error, or an object\n"
+		"with --json. The exit status is that of the program.",
 	.option = options,
 	.run = run,
 };

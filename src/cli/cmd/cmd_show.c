@@ -572,9 +572,9 @@ static int run(struct vv_verb_context *job)
 }
 
 static const struct vv_args_option options[] = {
-	{ "rank", 0, "R", "only this rank, with all its particulars" },
-	{ "all", 0, NULL, "of several ranks the particulars of each, after the table" },
-	{ "runs", 0, NULL, "list where every range of every region comes from" },
+	{ "rank", 0, "R", "only this rank, with all details" },
+	{ "all", 0, NULL, "the details of each rank after the table" },
+	{ "runs", 0, NULL, "list the origin of every range of every region" },
 	{ "blocks", 0, NULL, "list the blocks of the layer" },
 	{ NULL, 0, NULL, NULL },
 };
@@ -584,13 +584,16 @@ const struct vv_cmd vv_cmd_show = {
 	.operands = "STORE LINEAGE[@EPOCH]",
 	.min = 2,
 	.max = 2,
-	.brief = "says what an epoch holds and where its bytes come from",
-	.help = "Shows an epoch (the newest if none is named): its regions, what was new in it and what was found elsewhere,\n"
-		"what it cost, and what a restart reads. RUNS are those of the whole region, RUNS HERE those its layer adds.\n"
-		"Of several ranks a table with a line for each: its MEMORY is UNCHANGED, KNOWN (zero, or the rank has it elsewhere),\n"
-		"OF OTHERS (other ranks store it) or NEW; FOR OTHERS is what other ranks refer to, of what is new.\n"
-		"CODEC is how what is new was coded.\n"
-		"Of files that were packed, the kinds of variables and how each was coded, and the files.",
+	.brief = "shows the content of an epoch and its origin",
+	.help = "Shows an epoch (by default the newest): its regions, new and known data, its\n"
+		"cost, and the bytes that a restart reads. RUNS are the runs of the whole region,\n"
+		"RUNS HERE those that its layer adds.\n"
+		"\n"
+		"For several ranks there is a table with a line for each. MEMORY is the sum of\n"
+		"UNCHANGED, KNOWN (zero, or stored elsewhere by the rank), OF OTHERS (stored by\n"
+		"other ranks) and NEW. FOR OTHERS are new data that other ranks refer to. CODEC\n"
+		"is the compression of the new data. For packed files the kinds of variables,\n"
+		"their compression and the files are listed.",
 	.option = options,
 	.run = run,
 };

@@ -200,8 +200,8 @@ static int run(struct vv_verb_context *job)
 }
 
 static const struct vv_args_option options[] = {
-	{ "every", 0, "TIME", "look again so often (1s)" },
-	{ "once", 0, NULL, "look once, and end; so without a terminal, and with --json" },
+	{ "every", 0, "TIME", "interval of updates (1s)" },
+	{ "once", 0, NULL, "print once and end (the default for JSON and\n                               without a terminal)" },
 	{ NULL, 0, NULL, NULL },
 };
 
@@ -210,11 +210,13 @@ const struct vv_cmd vv_cmd_top = {
 	.operands = "STORE LINEAGE",
 	.min = 2,
 	.max = 2,
-	.brief = "shows a running job: its epochs, the flush under way, when the next is due",
-	.help = "Shows what is going on in a lineage, again and again, until q is pressed: who writes it, the epoch that is being\n"
-		"stored and how fast, when the next checkpoint is to be expected, and the newest epochs. Only looks: it takes no lock,\n"
-		"and changes nothing. When the next one is due follows from interval, overhead and mtbf, as set here or in the writer's\n"
-		"environment, or from the pace so far. With -o stats=FILE, the writer's statistics file, failures are shown, too.",
+	.brief = "shows a running job: epochs, flush in progress, next checkpoint",
+	.help = "Shows the state of a lineage until q is pressed: its writer, the epoch in\n"
+		"progress and its rate, the expected time of the next checkpoint, and the newest\n"
+		"epochs. The command takes no lock and changes nothing. The expected time follows\n"
+		"from interval, overhead and mtbf, as set here or in the writer's environment, or\n"
+		"from the previous epochs. With -o stats=FILE, the writer's statistics file,\n"
+		"failures are shown as well.",
 	.option = options,
 	.run = run,
 };

@@ -624,13 +624,13 @@ static int run(struct vv_verb_context *job)
 }
 
 static const struct vv_args_option options[] = {
-	{ "directory", 'C', "DIR", "unpack below this folder, which is made if it is not there (not given: the current one)" },
-	{ "force", 0, NULL, "replace files that are there" },
-	{ "threads", 'j', "N", "on so many threads" },
-	{ "each", 0, NULL, "all epochs, or @FIRST..LAST, the oldest first, if each has files of names of its own" },
-	{ "by-epoch", 0, NULL, "the same, each below a folder that is called as its number" },
-	{ "test", 0, NULL, "only read, decode and check everything that would be unpacked: nothing is written" },
-	{ "list", 0, NULL, "only say what there is: mode, size, time and format of each file" },
+	{ "directory", 'C', "DIR", "target folder, created if necessary (.)" },
+	{ "force", 0, NULL, "replace existing files" },
+	{ "threads", 'j', "N", "number of threads" },
+	{ "each", 0, NULL, "all epochs, or @FIRST..LAST, oldest first, if\n                               they have no file name in common" },
+	{ "by-epoch", 0, NULL, "the same, each epoch in a folder of its number" },
+	{ "test", 0, NULL, "read, decompress and check only; write nothing" },
+	{ "list", 0, NULL, "only list mode, size, time and format of files" },
 	{ NULL, 0, NULL, NULL },
 };
 
@@ -639,12 +639,15 @@ const struct vv_cmd vv_cmd_unpack = {
 	.operands = "STORE LINEAGE[@EPOCH] [FILE...]",
 	.min = 2,
 	.max = SIZE_MAX,
-	.brief = "gives back files that were packed",
-	.help = "Unpacks all files of an epoch (the newest if none is named), or those named, or all below a folder that is named: byte\n"
-		"for byte, with mode, time of modification and attributes. Links are links again, and none is followed. Nothing is\n"
-		"written if one of them is there already, unless --force is given. Each file appears whole or not at all. Files that\n"
-		"are damaged are named, and the others unpacked (exit 1).\n"
-		"--each and --by-epoch unpack all epochs of the lineage. --test writes nothing, and finds what is damaged all the same.",
+	.brief = "restores packed files",
+	.help = "Restores all files of an epoch, or the given ones, or all below a given folder.\n"
+		"The default is the newest epoch. Files are restored byte for byte, with mode,\n"
+		"time of modification and attributes. Links are restored as links, and none is\n"
+		"followed. If one of the files already exists, nothing is written, unless --force\n"
+		"is given. Each file is written completely or not at all. Damaged files are\n"
+		"reported, and the others are unpacked (exit 1).\n"
+		"--each and --by-epoch unpack all epochs of the lineage. --test writes nothing\n"
+		"and reports the same damage.",
 	.option = options,
 	.many = true,
 	.run = run,

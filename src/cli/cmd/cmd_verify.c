@@ -164,10 +164,11 @@ const struct vv_cmd vv_cmd_verify = {
 	.operands = "STORE [LINEAGE[@EPOCH]]",
 	.min = 1,
 	.max = 2,
-	.brief = "reads everything and says what is damaged",
-	.help = "Reads every byte of a store, of a lineage, or of what one epoch needs, and checks it against every checksum and\n"
-		"digest there is. One line per problem; exit 1 if there is one. Where the ranks of a job have stores of their own, each\n"
-		"is verified by itself; layers that lie in the others are named and no problem, but with --whole they are.",
+	.brief = "reads everything and reports damage",
+	.help = "Reads every byte of a store, of a lineage, or of the data that one epoch needs,\n"
+		"and checks all checksums and digests. Prints one line per problem; exit 1 if\n"
+		"there is one. If the ranks of a job have local stores, each is verified by\n"
+		"itself. Layers in other stores are listed, but are a problem only with --whole.",
 	.option = options,
 	.run = run,
 };

@@ -439,11 +439,11 @@ static int run(struct vv_verb_context *job)
 }
 
 static const struct vv_args_option options[] = {
-	{ "pattern", 0, "GLOB", "only files whose name is like this (with a /: whose path below DIR is)" },
-	{ "set", 0, "REGEX", "a set: files in which its groups match the same (not given: only the last number differs)" },
-	{ "ranks", 0, "N", "a set is complete when it has so many files (not given: when none comes any more)" },
-	{ "settle", 0, "TIME", "and none of them was written for so long (2s)" },
-	{ "delete", 0, NULL, "delete the files once they are durable, read back and found equal" },
+	{ "pattern", 0, "GLOB", "only files of this name (if it contains a /: of\n                               this path below DIR)" },
+	{ "set", 0, "REGEX", "one set: files in whose paths the groups match\n                               the same text (only the last number differs)" },
+	{ "ranks", 0, "N", "number of files of a complete set (complete when\n                               no more files arrive)" },
+	{ "settle", 0, "TIME", "a complete set was not written for so long (2s)" },
+	{ "delete", 0, NULL, "delete the files when they are durable, read back\n                               and found equal" },
 	{ NULL, 0, NULL, NULL },
 };
 
@@ -452,11 +452,12 @@ const struct vv_cmd vv_cmd_watch = {
 	.operands = "STORE LINEAGE DIR",
 	.min = 3,
 	.max = 3,
-	.brief = "packs sets of files as they are completed",
-	.help = "Waits for files below DIR, and packs each set of them as an epoch when it is complete: by default files whose names\n"
-		"differ in the last number only, which is the rank's; where such a set only ever grows, the number is taken for that of\n"
-		"a step, and each new file is a set. What is there already is packed first, unless the lineage has it. Ends, with the\n"
-		"set under way, when it is interrupted or terminated.",
+	.brief = "packs sets of files when they are complete",
+	.help = "Waits for files below DIR and packs each complete set of files as an epoch. By\n"
+		"default, files whose names differ only in the last number, the rank, are one\n"
+		"set. If such a set only grows, the number is taken as a step, and each new file\n"
+		"is a set. Existing files are packed first, unless the lineage has them. After an\n"
+		"interrupt or SIGTERM the command finishes the set in progress and ends.",
 	.option = options,
 	.run = run,
 };

@@ -39,10 +39,10 @@ static void help_all(struct vv_out *o)
 	vv_out_printf(o, "usage: varve VERB [OPTION...] [OPERAND...]\n\n");
 	for (size_t i = 0; i < VERBS; i++)
 		vv_out_printf(o, "  %-8s %s\n", verbs[i]->name, verbs[i]->brief);
-	vv_out_printf(o, "  %-8s %s\n\nOptions of all verbs:\n", "help", "says more about a verb: varve help VERB");
+	vv_out_printf(o, "  %-8s %s\n\nOptions of all verbs:\n", "help", "shows more about a verb: varve help VERB");
 	help_options(o, vv_args_shared(), NULL);
 	vv_out_printf(o, "\nSTORE is a path, dir:PATH or s3://BUCKET/PREFIX.\n"
-			 "Exit status: 0 fine, 1 damage or a difference was found, 2 usage or any other error.\n");
+			 "Exit status: 0 success, 1 damage or a difference, 2 usage or any other error.\n");
 }
 
 static void help_verb(struct vv_out *o, const struct vv_cmd *cmd)
