@@ -18,6 +18,17 @@ PROGRAM = None  # set in main
 MIB = 12
 
 
+def state_of(pid):
+    """For a message: where it stands."""
+    found = {"parent": (stat_of(pid) or ("", 0))[1]}
+    for name in ("cmdline", "wchan", "stack", "syscall"):
+        try:
+            found[name] = pathlib.Path(f"/proc/{pid}/{name}").read_text(errors="replace")
+        except OSError as e:
+            found[name] = e.strerror
+    return found
+
+
 def stat_of(pid):
     """The letter of its state, and its parent; None: there is no such process."""
     try:
@@ -377,6 +388,8 @@ class Restore(Case):
         self.end_strays()
         try:
             wait_for(lambda: not is_alive(self.pid) or self.rounds() > 0, "it is gone, or runs")
+        except AssertionError as e:
+            raise AssertionError(f"{e}: {state_of(self.pid)}") from e
         finally:
             if is_alive(self.pid):
                 kill(self.pid)
