@@ -8,8 +8,8 @@ import sys
 from page import ROOT, plain
 
 LONG = 30
-# never more than now; the goal is 5 % long sentences, 1.5 % with a what-clause, and no private word
-LONG_SHARE, WHAT_SHARE, PRIVATE = 0.125, 0.15, 151
+# little more than the pages have (0.5 %, 0.1 %, none)
+LONG_SHARE, WHAT_SHARE, PRIVATE = 0.01, 0.005, 0
 # private words, and the words that the field has for them
 WORDS = {
     r"la(?:id|ys?|ying) (?:it |them )?down": "written, write",

@@ -203,10 +203,10 @@ const struct vv_cmd vv_cmd_report = {
 	.brief = "writes an HTML page about a store: changes, cost, restart",
 	.help = "Writes one HTML page that any browser opens from a file, without a network. It\n"
 		"shows the bytes of each epoch (in memory, new, duplicate, stored), the time that\n"
-		"the program was blocked, the changes of each region, the balance of the ranks,\n"
-		"and the bytes that a restart would read and gc would free. Nothing is locked or\n"
-		"changed, and the program may be running. --json prints the data without the\n"
-		"page.",
+		"the program was blocked, the changes of each region, and the balance of the\n"
+		"ranks. It also shows the bytes that a restart would read and gc would free.\n"
+		"Nothing is locked or changed, and the program may be running. --json prints the\n"
+		"data without the page.",
 	.option = options,
 	.run = run,
 };
