@@ -245,6 +245,18 @@ static bool is_criu_in(const char *folder, pid_t pid)
 	return false;
 }
 
+/* A process that criu rebuilds has its own command line before it runs, and waits for criu for ever. */
+static bool kill_with_children(pid_t pid)
+{
+	struct vv_process_tree t = { 0 };
+	bool listed = vv_process_tree_list(pid, &t) >= 0, killed = kill(pid, SIGKILL) == 0;
+
+	for (size_t i = 1; listed && i < t.n; i++)
+		kill(t.pid[i], SIGKILL);
+	vv_process_tree_fini(&t);
+	return killed;
+}
+
 static bool kill_criu_in(const char *folder)
 {
 	DIR *d = opendir("/proc");
@@ -255,7 +267,7 @@ static bool kill_criu_in(const char *folder)
 		pid_t pid = atoi(e->d_name);
 
 		if (pid > 0 && is_criu_in(folder, pid))
-			some |= kill(pid, SIGKILL) == 0;
+			some |= kill_with_children(pid);
 	}
 	if (d)
 		closedir(d);

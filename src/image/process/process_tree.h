@@ -34,8 +34,8 @@ pid_t vv_process_tree_tracer(pid_t pid);
 void vv_process_tree_wait(const struct vv_process_tree *t);
 /* All that is below this process ends, and is waited for. */
 void vv_process_tree_clear(void);
-/* A criu that restores, with this folder for its files, ends, and all that it has forked and that is not a program yet: it has no end of its own if it is
- * killed, or they are, while it looks what the kernel can do, or before the program runs. */
+/* Kills a criu that restores with its files in this folder, and all its descendants. Neither ends by itself if one of them is killed before the program
+ * runs. */
 void vv_process_tree_end_criu(const char *folder);
 /* A small file below /proc/PID, NUL-terminated; -1: it cannot be read. */
 ssize_t vv_process_tree_read(pid_t pid, const char *name, char *out, size_t cap);
