@@ -64,7 +64,7 @@ int vv_codec_decode(uint32_t number, const void *from, size_t n, void *to, size_
 	}
 	c = vv_codec_numbered(number);
 	if (!c)
-		return vv_err_set(VV_ENOTSUP, "a block is coded with %s, which this varve was built without",
+		return vv_err_set(VV_ENOTSUP, "a block is compressed with %s, which this varve was built without",
 				  number <= VV_CODEC_TRAIL ? known[number] : "an unknown codec");
 	return c->decode(from, n, to, raw_len);
 }

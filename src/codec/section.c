@@ -69,10 +69,10 @@ static int get_lengths(struct vv_wire *w, size_t *raw_len, size_t *frame)
 	*raw_len = (size_t)vv_wire_var_max(w, limit);
 	*frame = (size_t)vv_wire_var_max(w, n);
 	if (w->bad || *raw_len == 0 || *frame == 0 || *frame > vv_wire_left(w))
-		return vv_err_set(VV_EDAMAGED, "impossible lengths of what is coded");
+		return vv_err_set(VV_EDAMAGED, "impossible lengths of compressed data");
 	for (const uint8_t *p = w->p + *frame; p < w->end; p++)
 		if (*p)
-			return vv_err_set(VV_EDAMAGED, "bytes left over behind what is coded");
+			return vv_err_set(VV_EDAMAGED, "bytes left over after compressed data");
 	return 0;
 }
 
@@ -85,7 +85,7 @@ int vv_section_decode(const void *p, size_t n, uint8_t **out, size_t *raw_len)
 	int rc;
 
 	if (!c)
-		return vv_err_set(VV_ENOTSUP, "coded with zstd, which this varve was built without");
+		return vv_err_set(VV_ENOTSUP, "compressed with zstd, which this varve was built without");
 	rc = get_lengths(&w, &len, &frame);
 	if (rc)
 		return rc;

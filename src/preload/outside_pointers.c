@@ -176,8 +176,7 @@ static void warn_pointer(const struct outside_pointers_place *in, uintptr_t at, 
 	char name[96];
 
 	snprintf(name, sizeof(name), "the object of up to %zu bytes at %#zx", in->size, (size_t)in->lo);
-	vv_log_warn("%s, byte %zu, points to %#zx, memory of %s, which is not saved: after a restart the pointer would lead nowhere. Let the program make it anew after a "
-		    "restart, or keep it out of the state by varve_except_here. VARVE_RUN_POINTERS=off: this is not looked for",
+	vv_log_warn("%s, byte %zu, points to %#zx, memory of %s, which is not saved: after a restart the pointer would lead nowhere. Let the program make it again after a restart, or keep it out of the state by varve_except_here. VARVE_RUN_POINTERS=off: this is not looked for",
 		    in->name ? in->name : name, (size_t)(at - in->lo), (size_t)p, who);
 }
 

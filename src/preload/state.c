@@ -302,7 +302,7 @@ static int check_plan(const struct state_plan *now, const struct state_plan *the
 	if (memcmp(then->magic, magic, sizeof(magic)) != 0 || then->version != VERSION)
 		return vv_err_set(VV_EMISMATCH, "the heap was stored by another version of varve");
 	if (memcmp(&then->executable, &now->executable, sizeof(now->executable)) != 0)
-		return vv_err_set(VV_EMISMATCH, "the executable is not the one whose heap was stored: it was built anew, or is another program");
+		return vv_err_set(VV_EMISMATCH, "the executable is not the one whose heap was stored: it was built again, or is another program");
 	if (then->heap != now->heap || then->page != now->page)
 		return vv_err_set(VV_EMISMATCH, "the heap lay at %#" PRIx64 " with pages of %u bytes, it lies at %#" PRIx64 " with pages of %u", then->heap,
 				  then->page, now->heap, now->page);
@@ -469,7 +469,7 @@ int vv_state_restore(struct varve *v, uint64_t epoch, bool *touched)
 	epoch = varve_epoch(v);
 	rc = agree(v, check_plan(&now, &plan));
 	if (rc == 0 && v->ctx.rank == 0 && memcmp(&now.arguments, &plan.arguments, sizeof(now.arguments)) != 0)
-		vv_log_warn("the program goes on from epoch %" PRIu64 " with other arguments than it had then; what it made of those is part of its state. For a "
+		vv_log_warn("the program continues from epoch %" PRIu64 " with other arguments than it had then; what it made of those is part of its state. For a "
 			    "new run give another --lineage, or --restart none", epoch);
 	plan.arguments = now.arguments;
 	if (rc == 0)

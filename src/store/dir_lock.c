@@ -186,7 +186,7 @@ int vv_dir_lock_take(struct vv_store *s, const char *path, struct vv_lock **out)
 
 static int err_lock_lost(const struct held *h, const char *holder)
 {
-	return vv_err_set(VV_EBUSY, "the program has closed the descriptor of the lock '%s', which is varve's, and %s has taken it since: open the session anew", h->path,
+	return vv_err_set(VV_EBUSY, "the program has closed the descriptor of the lock '%s', which is varve's, and %s has taken it since: open the session again", h->path,
 			  holder);
 }
 
@@ -254,12 +254,12 @@ static int check_name(struct held *h)
 	if (stat(h->path, &st) < 0)
 		return errno == ENOENT || errno == ENOTDIR ?
 			       vv_err_set(VV_ENOENT, "the lock '%s' is gone: the store or the lineage was removed or moved away while this session has it open; "
-						     "nothing more is stored there. Put it back, or open the session anew", h->path) :
+						     "nothing more is stored there. Put it back, or open the session again", h->path) :
 			       0;
 	if (st.st_dev == h->stamp.dev && st.st_ino == h->stamp.ino)
 		return 0;
 	return vv_err_set(VV_EBUSY, "the lock '%s' is not the one that this session holds: the store, the lineage or the lock was removed or moved away, and another one is "
-				    "in its place; nothing more is stored there. Put the old one back, or open the session anew", h->path);
+				    "in its place; nothing more is stored there. Put the old one back, or open the session again", h->path);
 }
 
 /* Under list_lock. */

@@ -52,7 +52,7 @@ static int accept_pages(struct vv_page_protection *g, uintptr_t lo, uintptr_t hi
 {
 	(void)g;
 	if (!vv_memory_watchable(lo, hi))
-		return vv_err_set(VV_ENOTSUP, "a fence needs private memory of no file, all of it readable and writable");
+		return vv_err_set(VV_ENOTSUP, "write protection needs private anonymous memory, all of it readable and writable");
 	vv_memory_keep_mergeable(lo);
 	return 0;
 }
@@ -209,7 +209,7 @@ static bool are_armed(struct vv_page_protection *g, struct vv_memory_range *r, s
 	bool ok = fd >= 0;
 
 	if (!vv_fd_identity_fits(&g->stamp, g->fd))
-		vv_log_warn("the program has closed a descriptor that is varve's, and with it the fences around its memory");
+		vv_log_warn("the program has closed a descriptor that is varve's, and with it the write protection of its memory");
 	for (size_t i = 0; ok && i < n; i++)
 		ok = is_armed(fd, r[i].lo / vv_memory_page(), r[i].hi / vv_memory_page());
 	if (fd >= 0)
@@ -271,8 +271,8 @@ int vv_page_protection_set(struct vv_page_protection *g, uintptr_t lo, uintptr_t
 	if (g->ops->shut(g, lo, hi) == 0)
 		return 0;
 	if (errno == ENOENT)
-		return vv_err_set(VV_EINVAL, "cannot fence memory that is gone or was mapped anew");
-	return vv_err_sys(errno, "cannot fence memory");
+		return vv_err_set(VV_EINVAL, "cannot write-protect memory that is gone or was mapped again");
+	return vv_err_sys(errno, "cannot write-protect memory");
 }
 
 int vv_page_protection_clear(struct vv_page_protection *g, uintptr_t lo, uintptr_t hi)

@@ -24,7 +24,7 @@ struct vv_protected_range *vv_protected_range_new(uintptr_t lo, uintptr_t hi, vo
 	struct vv_protected_range *r = calloc(1, sizeof(*r) + 2 * words * sizeof(r->bit[0]));
 
 	if (!r) {
-		vv_err_set(VV_ENOMEM, "no memory for a fence");
+		vv_err_set(VV_ENOMEM, "no memory to write-protect a range");
 		return NULL;
 	}
 	r->lo = lo;
@@ -117,7 +117,7 @@ int vv_protected_range_insert(struct vv_protected_range *r)
 	if (!t || !other) {
 		free(t);
 		free(other);
-		return vv_err_set(VV_ENOMEM, "no memory for a fence");
+		return vv_err_set(VV_ENOMEM, "no memory to write-protect a range");
 	}
 	t->n = n + 1;
 	for (size_t k = 0; k < t->n; k++)

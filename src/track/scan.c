@@ -42,7 +42,7 @@ typedef void seen_fn(void *arg, uintptr_t lo, uintptr_t hi);
 
 static int err_not_attached(void)
 {
-	return vv_err_set(VV_EMISMATCH, "watched memory was unmapped, moved or mapped anew, or belongs to the parent process");
+	return vv_err_set(VV_EMISMATCH, "watched memory was unmapped, moved or mapped again, or belongs to the parent process");
 }
 
 /* 0, or what errno was. fresh: none of the pages has been watched before. Then the kernel's scan takes half of the time: it does not look at what it keeps of each page, and where

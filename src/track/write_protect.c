@@ -253,7 +253,7 @@ int vv_write_protect_new(enum vv_write_protect_kind kind, void (*ask)(void *arg,
 	int rc;
 
 	if (!f)
-		return vv_err_set(VV_ENOMEM, "no memory for a fence");
+		return vv_err_set(VV_ENOMEM, "no memory to write-protect a range");
 	*f = (struct vv_write_protect){ .ask = ask, .arg = arg, .room = LONG_MAX };
 	if (kind == VV_WRITE_PROTECT_MPROTECT)
 		f->room = (long)vv_memory_map_room() + atomic_load(&borders);
@@ -261,7 +261,7 @@ int vv_write_protect_new(enum vv_write_protect_kind kind, void (*ask)(void *arg,
 	f->birth = birth_of_process();
 	pthread_mutex_unlock(&lock);
 	rc = f->birth ? vv_page_protection_open(&f->protection, kind == VV_WRITE_PROTECT_SIGBUS)
-		      : vv_err_set(VV_ENOTSUP, "no page that fork wipes, which fences need (Linux >= 4.14)");
+		      : vv_err_set(VV_ENOTSUP, "no page that fork wipes, which write protection needs (Linux >= 4.14)");
 	if (rc == 0) {
 		rc = vv_chain_install(on_fault);
 		if (rc)
@@ -282,13 +282,13 @@ int vv_write_protect_add(struct vv_write_protect *f, uintptr_t lo, uintptr_t hi)
 	int rc;
 
 	if (lo >= hi || lo % page || hi % page)
-		return vv_err_set(VV_EINVAL, "a fence stands around whole pages");
+		return vv_err_set(VV_EINVAL, "write protection needs whole pages");
 	r = vv_protected_range_new(lo, hi, f);
 	if (!r)
 		return VV_ENOMEM;
 	pthread_mutex_lock(&lock);
 	rc = vv_protected_range_is_unused(lo, hi) ? vv_page_protection_add(&f->protection, lo, hi)
-				      : vv_err_set(VV_EINVAL, "the memory is inside another fence");
+				      : vv_err_set(VV_EINVAL, "the memory is write-protected already");
 	if (rc == 0) {
 		rc = vv_protected_range_insert(r);
 		if (rc)
@@ -464,7 +464,7 @@ int vv_write_protect_find_protected(struct vv_write_protect *f, uintptr_t lo, ui
 	open.failed |= open.n && !look;
 	free(look);
 	free(open.at);
-	return open.failed ? vv_err_set(VV_ENOMEM, "no memory to look at what is fenced") : 0;
+	return open.failed ? vv_err_set(VV_ENOMEM, "no memory to look at protected pages") : 0;
 }
 
 void vv_write_protect_note_mprotect(const void *p, size_t n)
@@ -481,13 +481,13 @@ void vv_write_protect_note_mprotect(const void *p, size_t n)
 static int protect_between(struct vv_write_protect *f, struct vv_protected_range *r, const struct vv_address_ranges *skipped)
 {
 	uintptr_t lo = skipped->lo;
-	int rc = skipped->failed ? vv_err_set(VV_ENOMEM, "no memory to shut a fence") : 0;
+	int rc = skipped->failed ? vv_err_set(VV_ENOMEM, "no memory to write-protect pages") : 0;
 
 	for (size_t i = 0; i <= skipped->n && rc == 0; i++) {
 		uintptr_t hi = i < skipped->n ? skipped->at[i].lo : skipped->hi;
 
 		if (lo < hi && !has_room(f, r, lo, hi, true)) {
-			rc = vv_err_set(VV_ENOMEM, "no more mappings to fence memory with (see vm.max_map_count)");
+			rc = vv_err_set(VV_ENOMEM, "no more mappings to write-protect memory with (see vm.max_map_count)");
 		} else if (lo < hi) {
 			mark_protected(f, r, lo, hi, true);
 			rc = vv_page_protection_set(&f->protection, lo, hi);
@@ -513,7 +513,7 @@ int vv_write_protect_enable(struct vv_write_protect *f, uintptr_t lo, uintptr_t 
 	int rc;
 
 	if (!r || r->owner != f || lo < r->lo || hi > r->hi || is_parents(f)) {
-		rc = vv_err_set(VV_EINVAL, "the memory is not inside this fence");
+		rc = vv_err_set(VV_EINVAL, "the memory is not in this protected range");
 	} else if ((rc = vv_chain_install(on_fault)) == 0) {
 		vv_block_signals_brief(&mask); /* their handlers may enter, and would wait for the thread that they interrupt */
 		atomic_fetch_add(&shuts_begun, 1);

@@ -119,7 +119,7 @@ def other_number():
         job = Job(folder, 3, steps=8)
         run = job.start("store", EVERY)
         job.end(run)
-        assert run.returncode != 0 and "laid down by 2 rank(s), this job has 3" in job.log(), job.log()
+        assert run.returncode != 0 and "written by 2 rank(s), this job has 3" in job.log(), job.log()
         run = Job(folder, 2, steps=8)
         run.args.n = 1
         bad = run.start("store", EVERY)

@@ -243,16 +243,16 @@ class Image(Programs):
             self.goes_on()
             self.dump(p, "--leave-running", "-o", "codec=none")
         self.end(p)
-        for epoch, words in ((3, "'a@2' is whole"), (2, "'a@1' is whole"), (1, "no epoch before it is whole")):
+        for epoch, words in ((3, "'a@2' is intact"), (2, "'a@1' is intact"), (1, "no epoch before it is intact")):
             layer = self.layer(epoch, "a")
             self.flip(layer, layer.stat().st_size // 2)
             for spec in ("a", f"a@{epoch}"):
                 said = self.fails("image", "restore", self.store, spec, status=1)
-                self.assertIn(words if spec != "a" else "whole", said)
+                self.assertIn(words if spec != "a" else "intact", said)
                 self.assertIn("'varve verify'", said)
             self.assertIn("whole", self.fails("image", "run", "--resume", "-q", self.store, "a", "--", "true", status=1))
         self.flip(self.layer(1, "a"), self.layer(1, "a").stat().st_size // 2)
-        self.assertIn("'a@1' is whole", self.fails("image", "restore", self.store, "a", status=1))
+        self.assertIn("'a@1' is intact", self.fails("image", "restore", self.store, "a", status=1))
         self.restore(p, spec="a@1")
         self.goes_on()
 

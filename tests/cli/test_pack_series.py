@@ -114,7 +114,7 @@ class Series(command.Case):
         self.assertEqual([len(self.files(e)) for e in (1, 2)], [4, 1])
 
     def test_one_fails(self):
-        """Those before it stand, the words tell which it was, and the same command goes on from there."""
+        """Those before it stand, the words tell which it was, and the same command continues from there."""
         self.put("ckpt.2/large", command.noise(1 << 20))
         words = ["pack", self.store, "run", "-C", self.run_folder, "--each", "ckpt.1", "ckpt.2", "ckpt.3"]
 
@@ -123,7 +123,7 @@ class Series(command.Case):
             resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 19, 1 << 19))
         p = self.run_raw(*words, preexec_fn=small_files, restore_signals=False)
         self.assertEqual(p.returncode, 2, p.stderr)
-        self.assertRegex(p.stderr.decode(), r"^varve: 'ckpt.2', 2 of 3: .*\nvarve: the 1 before it is packed; the same command goes on from there\n$")
+        self.assertRegex(p.stderr.decode(), r"^varve: 'ckpt.2', 2 of 3: .*\nvarve: the 1 before it is packed; the same command continues from there\n$")
         self.assertRegex(p.stdout.decode(), r"\nckpt.1 +1 ")
         self.assertEqual(self.epochs(), [1])
         p = self.run_raw(*words, "--json", preexec_fn=small_files, restore_signals=False)
@@ -135,7 +135,7 @@ class Series(command.Case):
         self.varve("verify", self.store)
 
     def test_killed(self):
-        """Wherever it is killed, what counts is whole, and the same command goes on from there."""
+        """Wherever it is killed, what counts is whole, and the same command continues from there."""
         for step in range(4, 30):
             self.put(f"ckpt.{step}/rank0", field(5000, step))
         words = [command.BIN, "pack", str(self.store), "run", "-C", str(self.run_folder), "-q", "--each", *[f"ckpt.{step}" for step in range(1, 30)]]

@@ -59,7 +59,7 @@ class Again(Case):
         for epoch in 1, 2:
             self.flip(self.commit(epoch, "a"), 20)
         p = self.start(self.program, 40, 1, "4=2:11", options=EACH)
-        self.assertIn("no older one is whole: it is tried again", self.hear(p, "same", epoch=3)["text"])
+        self.assertIn("no older one is intact: it is tried again", self.hear(p, "same", epoch=3)["text"])
         self.finish(p, result=40)
 
     def test_only_epoch_is_damaged(self):

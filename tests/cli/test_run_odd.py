@@ -55,7 +55,7 @@ class Odd(Case):
         self.fine(self.odd, "exec")
 
     def test_exec_in_the_midst(self):
-        self.assertIn("goes on from epoch 4", self.fine(self.odd, "reexec", options=("-o", "mode=sync")))
+        self.assertIn("continues from epoch 4", self.fine(self.odd, "reexec", options=("-o", "mode=sync")))
 
     def test_other_processes(self):
         self.fine(self.odd, "tools")
@@ -107,7 +107,7 @@ class Odd(Case):
         """Told what to load, it is no static program; and another build is another program, though the loader is the same."""
         loader = subprocess.run(["readelf", "-p", ".interp", self.odd], capture_output=True, text=True, check=True).stdout.split()[-1]
         self.assertNotIn("statically", self.fine(loader, self.odd))
-        self.assertIn("goes on from epoch 3", self.fine(loader, self.odd, options=("--restart", "3")))
+        self.assertIn("continues from epoch 3", self.fine(loader, self.odd, options=("--restart", "3")))
         status, out, said = self.go(loader, self.compile("rebuilt", "-O2"), options=("--restart", "3"))
         self.assertEqual(status, 76, said)
         self.assertIn("the executable is not the one", said)

@@ -171,7 +171,7 @@ class Slurm(Case):
             n = len(self.steps())
             self.until(lambda: len(self.steps()) > n + 10, "it works")
             self.ask("scancel", "--batch", "--signal=USR1", self.job)
-            self.until(lambda: f"goes on from epoch {epoch}" in self.output(), "it is queued again and goes on")
+            self.until(lambda: f"continues from epoch {epoch}" in self.output(), "it is queued again and goes on")
         self.until(lambda: "right after 200 steps" in self.output(), "it ends")
         self.until(lambda: self.state() in ("", "COMPLETED"), "and is not queued again")
 
@@ -195,7 +195,7 @@ class Slurm(Case):
         self.until(lambda: "begins at its start" in job.output(), "it runs")
         self.until(lambda: "the last checkpoint was asked for" in job.output(), "the limit is near")
         self.until(lambda: "right after 1800 steps" in job.output(), "it ends")
-        self.assertIn("goes on from epoch 1", job.output())
+        self.assertIn("continues from epoch 1", job.output())
         self.assertIn("the program ended, as asked: it was killed by signal 15", job.output())
         self.assertEqual(job.steps().count(1), 1)
         self.assertLess(len(job.steps()), 2200)  # only what came between a checkpoint and the end was done twice

@@ -176,7 +176,7 @@ class Top(command.Case):
         last, = self.json("show", self.store, "heat")["ranks"]
         self.assertAlmostEqual(top["epochs"][-1]["seconds_blocked"], last["seconds_blocked"])
         text = self.varve("top", self.store, "heat")  # no terminal: once
-        self.assertIn("nobody has the lineage open", text)
+        self.assertIn("no process has the lineage open", text)
         self.assertIn("5 in the store, the newest is 5", text)
         self.assertNotIn("\033", text)
         self.assertEqual(self.varve("top", self.store, "heat", "--once").count("\n"), text.count("\n"))
@@ -372,7 +372,7 @@ class Top(command.Case):
             text = s.until(r"\n +1 [^\n]*[sB]\n(?![^\0]*[^\n]{%d})" % (columns + 1))
             head = next(line for line in text.split("\n") if line.startswith("EPOCH"))
             found.append(fewer.index(head.replace("STORED AT", "STORED_AT").split()))
-            self.assertRegex(" ".join(text.split()), r"writer none: nobody has the lineage open epochs 5 in the store, the newest is 5, \d+ \w+ ago; one every [\d.]+ \w+ lately "
+            self.assertRegex(" ".join(text.split()), r"writer none: no process has the lineage open epochs 5 in the store, the newest is 5, \d+ \w+ ago; one every [\d.]+ \w+ lately "
                              "flush nothing is being stored next none is to be expected")
             s.press(b"q")
             self.assertEqual(s.wait(), 0)

@@ -143,7 +143,7 @@ class Watch(command.Case):
         self.write_noise()
         self.pack_and_leave(2)
         self.flip(self.layer(1, "w"), 5000)
-        found = self.delete_left(warned=b"what it held is stored again where it is needed")
+        found = self.delete_left(warned=b"its content is stored again where it is needed")
         self.assertIn("is not known to be what epoch 1 has: layer ", found["left_said"][0])
         self.assertEqual([e["deleted"] for e in found["epochs"]], [2])
         self.assertEqual(self.unpacked("w@2", "a.1"), command.noise(70000, 1))

@@ -182,7 +182,7 @@ class Provoked(command.Case):
     def test_ranks(self):
         self.write("ranks", "2", "region", "T", "f64", "100", "checkpoint")
         self.command("each with regions of its own", "extract", "store", "heat:T", "-o", "x")
-        self.assertEqual(self.writer("was laid down by", "region", "T", "f64", "100", "restart", "0"), 2)
+        self.assertEqual(self.writer("was written by N rank(s)", "region", "T", "f64", "100", "restart", "0"), 2)
         self.writer("rank 0 called CALL", "ranks", "2", "region", "T", "f64", "100", "only", "0", "checkpoint", lineage="other")
 
     def test_damage(self):

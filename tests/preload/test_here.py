@@ -418,7 +418,7 @@ def check_run(work):
     p.terminate()
     _, err = p.communicate(timeout=60)
     done = subprocess.run([*command, "5"], capture_output=True, text=True, timeout=60)
-    expect("it goes on, and says that its arguments are others", done.returncode == 0 and "goes on from epoch" in done.stderr and
+    expect("it goes on, and says that its arguments are others", done.returncode == 0 and "continues from epoch" in done.stderr and
            "other arguments" in done.stderr, done.stderr)
     done = subprocess.run([*command, "5"], capture_output=True, text=True, timeout=60)
     expect("it had ended well: this is a new run", done.returncode == 0 and "ended well" in done.stderr and "begins at its start" in done.stderr, done.stderr)

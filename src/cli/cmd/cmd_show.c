@@ -121,7 +121,7 @@ static const struct {
 	{ "bytes.dirty", "dirty" },      { "bytes.copied", "copied" },   { "bytes.wait", "writes waited" },
 	{ "bytes.cow", "writes copied" }, { "bytes.avoided", "avoided" }, { "bytes.after", "written after" },
 	{ "ns.faults", "in faults" },    { "ns.waits", "in waits" },     { "ns.flush", "flush" },
-	{ "bytes.lent", "for others" },  { "ns.ranks", "asking ranks" }, { "n.tasted", "forms tasted" },
+	{ "bytes.lent", "for others" },  { "ns.ranks", "asking ranks" }, { "n.tasted", "forms sampled" },
 	{ "n.alike", "forms alike" },    { "ns.before", "flush before" },
 };
 
@@ -304,7 +304,7 @@ static int print_rank(struct vv_verb_context *job, const struct view *w)
 static void print_epoch(struct vv_out *o, const struct vv_lineage *lin, const struct vv_commit *c)
 {
 	vv_out_printf(o, "epoch %" PRIu64 " of lineage '%s' in store '%s'\n", c->epoch, lin->name, lin->store->url);
-	vv_out_printf(o, "  laid down     %s, %s\n", vv_text_time(c->time_ns).s,
+	vv_out_printf(o, "  written       %s, %s\n", vv_text_time(c->time_ns).s,
 		      vv_text_age(c->time_ns, vv_clock_wall_ns()).s);
 	if (c->parent)
 		vv_out_printf(o, "  parent        %" PRIu64 "\n", c->parent);

@@ -27,8 +27,8 @@ int vv_image_lineage_advise(const struct vv_lineage *lin, struct vv_pool *pool, 
 	while (vv_catalog_newest(lin, at, &at) == 0 && at && !is_whole(lin, pool, at))
 		;
 	if (at && at < epoch)
-		return vv_err_set(rc, "%.700s; '%s@%" PRIu64 "' is whole, and 'varve verify' names all that is damaged", error.message, lin->name, at);
-	return vv_err_set(rc, "%.700s; no epoch before it is whole, and 'varve verify' names all that is damaged", error.message);
+		return vv_err_set(rc, "%.700s; '%s@%" PRIu64 "' is intact, and 'varve verify' names all that is damaged", error.message, lin->name, at);
+	return vv_err_set(rc, "%.700s; no epoch before it is intact, and 'varve verify' names all that is damaged", error.message);
 }
 
 /* Of epochs that never came to be. */

@@ -161,7 +161,7 @@ static int conclude(struct vv_verb_context *job, const struct vv_filelist *l, si
 		vv_out_flush(&job->out);
 		fprintf(stderr, "varve: '%s', %zu of %zu: %s\n", vv_text_safe(name).s, done + 1, l->n_sets, vv_err_last());
 		if (done)
-			fprintf(stderr, "varve: the %zu before it %s packed; the same command goes on from there\n", done, done == 1 ? "is" : "are");
+			fprintf(stderr, "varve: the %zu before it %s packed; the same command continues from there\n", done, done == 1 ? "is" : "are");
 	}
 	return vv_verb_context_status(rc);
 }

@@ -94,7 +94,7 @@ static void open_item(struct purge_item *t, struct purge_group *g)
 	if (fd < 0)
 		t->why = errno == ELOOP ? "it is a link, and what it leads to was packed" : "it cannot be read";
 	else if (vv_fs_is_written(fd))
-		t->why = "somebody has it open for writing";
+		t->why = "a process has it open for writing";
 	else if (fstat(fd, &t->st) < 0 || !is_as_packed(&t->st, &t->file) || !vv_xattr_equal(fd, &t->file.file->attrs))
 		t->differs = true;
 	if (t->differs)
@@ -153,7 +153,7 @@ static void delete_one(struct purge_group *g, size_t i)
 	struct purge_item *t = g->item[i];
 
 	if (!vv_fs_lease(g->fd[i]))
-		t->why = "somebody has it open for writing";
+		t->why = "a process has it open for writing";
 	else if (!is_untouched(t))
 		t->why = "it has changed since it was packed";
 	else if (unlink(t->path) < 0)

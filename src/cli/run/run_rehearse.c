@@ -203,7 +203,7 @@ static int run_all(struct rehearsal *r)
 		rc = run_to(r, &r->twin, r->last);
 	if (rc)
 		return rc;
-	REPORT(r, "restarted", r->from, "it runs to epoch %" PRIu64 ", ends, and goes on from there", r->from);
+	REPORT(r, "restarted", r->from, "it runs to epoch %" PRIu64 ", ends, and continues from there", r->from);
 	rc = run_to(r, &r->restarted, r->from);
 	return rc ? rc : run_to(r, &r->restarted, r->last + 1);
 }

@@ -84,7 +84,7 @@ static int begin_anew(struct run_watch *w)
 	int rc = vv_run_epochs_ended(&w->epochs, &epoch);
 
 	if (rc == 0 && epoch) {
-		REPORT(w, "anew", epoch, "the program had ended well after epoch %" PRIu64 ": this is a new run (--restart %" PRIu64 " goes on from there)",
+		REPORT(w, "anew", epoch, "the program had ended well after epoch %" PRIu64 ": this is a new run (--restart %" PRIu64 " continues from there)",
 		     epoch, epoch);
 		w->next = 0;
 	}
@@ -242,7 +242,7 @@ static void handle_start(struct run_watch *w, const struct vv_run_event *e)
 	w->run.base = e->kind == VV_RUN_EVENT_RESTORED ? e->epoch : 0;
 	w->run.safe_at = now;
 	if (w->run.base)
-		REPORT(w, e->word, e->epoch, "the program goes on from epoch %" PRIu64, e->epoch);
+		REPORT(w, e->word, e->epoch, "the program continues from epoch %" PRIu64, e->epoch);
 	else
 		REPORT(w, e->word, 0, "the program begins at its start");
 	if (w->run.wished)
@@ -434,7 +434,7 @@ static bool fall_back(struct run_watch *w, const char *why, const char *event, c
 	if (rc < 0) {
 		WARN(w, event, w->run.base, "%s, and older epochs cannot be read (%s): %s", why, vv_err_last(), otherwise);
 	} else if (!whole) {
-		WARN(w, event, w->run.base, "%s, and %s: %s", why, older ? "no older one is whole" : "there is no older one", otherwise);
+		WARN(w, event, w->run.base, "%s, and %s: %s", why, older ? "no older one is intact" : "there is no older one", otherwise);
 	} else {
 		REPORT(w, "fallback", whole, "falls back to epoch %" PRIu64, whole);
 		w->next = whole;
@@ -448,13 +448,13 @@ static bool after_refusal(struct run_watch *w)
 
 	if (w->run.damaged) {
 		snprintf(why, sizeof(why), "epoch %" PRIu64 " is damaged", w->run.base);
-		return fall_back(w, why, "stopped", "the program is left as it is. The same command will find the same; --restart none begins anew");
+		return fall_back(w, why, "stopped", "the program is left as it is. The same command will find the same; --restart none starts from the beginning");
 	}
 	if (w->run.unread) {
 		WARN(w, "stopped", w->run.base, "the store cannot be read now, and no older epoch is taken for that: the same command tries again");
 		return false;
 	}
-	WARN(w, "stopped", w->run.base, "the program does not fit the epoch: run what laid it down, or begin anew (--restart none, or another --lineage)");
+	WARN(w, "stopped", w->run.base, "the program does not fit the epoch: run the program that wrote it, or start from the beginning (--restart none, or another --lineage)");
 	return false;
 }
 

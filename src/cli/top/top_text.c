@@ -15,7 +15,7 @@ static void print_writer(const struct vv_top *t, struct vv_buf *out)
 
 	vv_buf_printf(out, "writer   ");
 	if (!t->now.held) {
-		vv_buf_printf(out, "none: nobody has the lineage open\n");
+		vv_buf_printf(out, "none: no process has the lineage open\n");
 		return;
 	}
 	vv_buf_printf(out, "%s", vv_text_safe(t->now.holder).s);

@@ -202,7 +202,7 @@ static int drain(struct vv_new_data *s)
 
 	s->len = len / VV_NEW_DATA_BLOCK * VV_NEW_DATA_BLOCK;
 	if (s->len <= s->recycled)
-		rc = vv_err_set(VV_EINVAL, "nothing of what is new is there yet, and there is no room for more (option stage)");
+		rc = vv_err_set(VV_EINVAL, "no new data has arrived yet, and the stage is full: raise the option stage");
 	if (rc == 0)
 		rc = vv_new_data_end(s);
 	if (rc == 0)
@@ -228,7 +228,7 @@ static int add_block(struct vv_new_data *s)
 		return VV_ENOMEM;
 	p = s->space->rent(VV_NEW_DATA_BLOCK);
 	if (!p)
-		return vv_err_set(VV_ENOMEM, "no memory for what is new in this epoch (%llu bytes so far)",
+		return vv_err_set(VV_ENOMEM, "no memory for the new data of this epoch (%llu bytes so far)",
 				  (unsigned long long)s->asked);
 	s->block[s->n_blocks++] = p;
 	return 0;

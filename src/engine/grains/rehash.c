@@ -180,7 +180,7 @@ void vv_rehash_after_gc(struct varve *v)
 		struct vv_set *s = v->grains->set[i];
 
 		if (s->sieve && base_on_tables(v, s) < 0) {
-			vv_log_warn("the next checkpoint stores everything anew: %s", vv_err_last());
+			vv_log_warn("the next checkpoint stores everything again: %s", vv_err_last());
 			vv_grain_sets_forget(v);
 			return;
 		}
@@ -340,7 +340,7 @@ void vv_rehash_run(struct varve *v)
 		if (s->is_rehashing && (rc < 0 || rehash_set(v, s) < 0 || given_up(v))) {
 			vv_grain_sets_close_sieve(s);
 			if (!given_up(v))
-				vv_log_warn("the next checkpoint stores regions in grains of %u bytes anew: %s", s->key.grain, vv_err_last());
+				vv_log_warn("the next checkpoint stores regions in grains of %u bytes again: %s", s->key.grain, vv_err_last());
 			vv_err_clear();
 		}
 		s->is_rehashing = false;
@@ -477,7 +477,7 @@ static int forget_all(struct varve *v, const struct vv_space *space, int rc)
 	vv_grain_sets_forget(v);
 	if (space != vv_space_host())
 		return rc;
-	vv_log_warn("the next checkpoint stores everything anew: %s", vv_err_last());
+	vv_log_warn("the next checkpoint stores everything again: %s", vv_err_last());
 	vv_err_clear();
 	return 0;
 }

@@ -271,6 +271,6 @@ int vv_commit_ranks_step(struct varve *v, bool wait)
 		rc = next_phase(v);
 	}
 	if (rc < 0)
-		conclude(v, vv_err_context(rc, "nobody knows whether epoch %" PRIu64 " counts; a restart will tell", d->epoch));
+		conclude(v, vv_err_context(rc, "it is unknown whether epoch %" PRIu64 " counts; a restart will tell", d->epoch));
 	return 1;
 }

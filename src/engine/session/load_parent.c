@@ -133,7 +133,7 @@ static void forget_claims(struct varve *v)
 static int forget_old_layers(struct varve *v, uint64_t epoch)
 {
 	if (v->ctx.rank == 0)
-		vv_log_warn("epoch %" PRIu64 " of '%s' is not the same in the stores of all ranks: some belong to another copy of the lineage than the others, so that little of what they hold can be referred to, and more is stored anew",
+		vv_log_warn("epoch %" PRIu64 " of '%s' is not the same in the stores of all ranks: some belong to another copy of the lineage than the others, so that few of their bytes can be referred to, and more is stored again",
 			    epoch, v->ctx.lineage.name);
 	vv_tip_is_mixed(v);
 	if (v->tip.written_here || !v->tip.all_read)

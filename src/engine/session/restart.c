@@ -52,7 +52,7 @@ static int check_ranks(const struct varve *v, uint64_t epoch)
 	int rc = vv_catalog_commit(&v->ctx.lineage, epoch, &c);
 
 	if (rc == 0 && c.n_ranks != v->ctx.ranks)
-		rc = vv_err_set(VV_EMISMATCH, "epoch %" PRIu64 " of lineage '%s' was laid down by %u rank(s), this job has %u; run it with %u "
+		rc = vv_err_set(VV_EMISMATCH, "epoch %" PRIu64 " of lineage '%s' was written by %u rank(s), this job has %u; run it with %u "
 				"(restart on another number of ranks is not possible yet)", epoch, v->ctx.lineage.name, c.n_ranks,
 				v->ctx.ranks, c.n_ranks);
 	vv_commit_fini(&c);

@@ -182,7 +182,7 @@ int vv_index_cache_check(const struct vv_lineage *lin, uint32_t rank)
 	close_cache(&c);
 	vv_index_cache_fini(&h);
 	if (rc == VV_EDAMAGED)
-		vv_err_set(rc, "'%s/%s/index.r%u': the index cache is damaged (nothing is lost; the next writer makes it anew)",
+		vv_err_set(rc, "'%s/%s/index.r%u': the index cache is damaged (nothing is lost; the next writer makes it again)",
 			   lin->store->url, lin->name, rank);
 	return rc;
 }

@@ -137,8 +137,7 @@ static int append(struct vv_layer_writer *p, const struct vv_region *r, const st
 static int is_overwritten(const struct vv_region *r, size_t i)
 {
 	return vv_err_set(VV_EMISMATCH,
-			  "region '%s' was written by another thread during varve_checkpoint, at or before offset %" PRIu64 ", and what it held "
-			  "there was to stand for the same elsewhere: the epoch does not count (collective=none does without)",
+			  "region '%s' was written by another thread during varve_checkpoint, at or before offset %" PRIu64 ", and other data refers to the old content: the epoch is discarded; write no region during the call, or set collective=none",
 			  r->name, (uint64_t)i * r->shape.chunk);
 }
 

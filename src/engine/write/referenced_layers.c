@@ -133,8 +133,7 @@ static int err_layer_gone(struct vv_layer_writer *p, uint64_t layer, const char 
 	p->v->referenced->lost = true;
 	vv_name_layer(object, p->v->ctx.lineage.name, vv_run_epoch(layer), vv_run_rank(layer));
 	return vv_err_set(VV_EDAMAGED,
-			  "layer '%s' of store '%s' %s under the running session (by hand? a purge of old files?), and epoch %" PRIu64 " would refer to it: the epoch does not "
-			  "count. The next checkpoint stores everything anew; 'varve verify' says which older epochs are still whole",
+			  "layer '%s' of store '%s' %s under the running session (by hand? a purge of old files?), and epoch %" PRIu64 " would refer to it: the epoch is discarded. The next checkpoint stores everything again; 'varve verify' says which older epochs are still intact",
 			  object, p->v->ctx.store->url, how, p->epoch);
 }
 
@@ -143,8 +142,7 @@ static int turned(struct vv_layer_writer *p)
 {
 	p->v->referenced->lost = true;
 	return vv_err_set(VV_EDAMAGED,
-			  "layers of lineage '%s' in store '%s' are of another copy of it than those met before (mixed, or replaced under the running session), and epoch %" PRIu64 " might refer to them: the epoch does "
-			  "not count. The next checkpoint stores everything anew; 'varve verify' says which older epochs are still whole",
+			  "layers of lineage '%s' in store '%s' are of another copy of it than those met before (mixed, or replaced under the running session), and epoch %" PRIu64 " might refer to them: the epoch is discarded. The next checkpoint stores everything again; 'varve verify' says which older epochs are still intact",
 			  p->v->ctx.lineage.name, p->v->ctx.store->url, p->epoch);
 }
 

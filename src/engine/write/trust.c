@@ -110,7 +110,7 @@ static void look(const struct vv_lineage *lin, struct vv_index_cache *h, uint32_
 		raw = vv_context_pool_room((size_t)b->raw_len + b->stored_len);
 		rc = raw ? vv_layer_file_read_block(f, block, raw, raw + b->raw_len) : VV_ENOMEM;
 		if (rc)
-			vv_log_warn("%s; what it held is stored again where it is needed", vv_err_last());
+			vv_log_warn("%s; its content is stored again where it is needed", vv_err_last());
 		check_block(h, f, block, rc ? NULL : raw);
 	}
 	if (h->entry_trust[entry] == UNSEEN)

@@ -127,7 +127,7 @@ static void check_file(struct vv_open_files *b, const char *fd, const char *path
 		vv_check_report(b->check, true, "process %d: descriptor %s is an '%s', which criu cannot save: checkpoint the program from inside (varve.h)",
 			      (int)b->pid, fd, link + 11);
 	else if (b->first && strncmp(link, "pipe:", 5) == 0 && atoi(fd) <= STDERR_FILENO)
-		vv_check_report(b->check, false, "process %d: descriptor %s is a pipe; if its other end is outside, nobody will be there after a restore",
+		vv_check_report(b->check, false, "process %d: descriptor %s is a pipe; if its other end is outside, no process will be there after a restore",
 			      (int)b->pid, fd);
 	else if (link[0] == '/' && is_deleted(link))
 		check_deleted(b, path, link);

@@ -26,7 +26,7 @@ static int send_process(int to, pid_t pid, int fd)
 {
 	const struct message w = { pid };
 
-	return vv_fd_passing_send(to, &w, sizeof(w), fd) == (ssize_t)sizeof(w) ? 0 : vv_err_sys(errno, "cannot tell the warden of a process");
+	return vv_fd_passing_send(to, &w, sizeof(w), fd) == (ssize_t)sizeof(w) ? 0 : vv_err_sys(errno, "cannot send to the watchdog of a process");
 }
 
 /* Its number may be another's by now, unless its pidfd says that it still lives. */
@@ -102,7 +102,7 @@ static int open_some(struct vv_watchdog *g, const char *folder, int command, uns
 
 	*g = next;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return vv_err_sys(errno, "cannot make sockets for the warden of a process");
+		return vv_err_sys(errno, "cannot make sockets for the watchdog of a process");
 	pid = fork();
 	if (pid == 0) {
 		setsid(); /* what is typed at the terminal is not for it, and what is open here neither */
@@ -117,7 +117,7 @@ static int open_some(struct vv_watchdog *g, const char *folder, int command, uns
 	close(ends[0]);
 	if (pid < 0) {
 		close(ends[1]);
-		return vv_err_sys(errno, "cannot start the warden of a process");
+		return vv_err_sys(errno, "cannot start the watchdog of a process");
 	}
 	*g = (struct vv_watchdog){ pid, ends[1] };
 	return 0;

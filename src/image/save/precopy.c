@@ -111,7 +111,7 @@ static int watch(struct marking *m, int uffd, const char *line)
 	int err = is_own_memory(line, &a, &readable) ? vv_marks_watch(uffd, a.lo, a.hi) : EINVAL;
 
 	if (err == EBUSY)
-		return vv_err_set(VV_ENOTSUP, "somebody else watches its memory (userfaultfd)");
+		return vv_err_set(VV_ENOTSUP, "another process watches its memory (userfaultfd)");
 	if (err || !readable)
 		return 0;
 	if (vv_mem_room(&m->area, m->n_areas, &m->areas_cap, sizeof(*m->area)) < 0)

@@ -155,7 +155,7 @@ static void lock(bool other)
 	MUST(!other || (waitpid(child, &status, 0) == child && status == 0));
 	memory[7]++;
 	if (other) {
-		MUST((varve_checkpoint(v) < 0 || varve_wait(v, varve_epoch(v)) < 0) && strstr(varve_last_error(), "open the session anew"));
+		MUST((varve_checkpoint(v) < 0 || varve_wait(v, varve_epoch(v)) < 0) && strstr(varve_last_error(), "open the session again"));
 	} else {
 		MUST(varve_checkpoint(v) == 0 && varve_wait(v, 2) == 0);
 		child = fork();
