@@ -1,4 +1,4 @@
-/* Access rights are read from /proc/self/maps and restored from it. Memory that is write-protected
+/* Access rights are read from /proc/thread-self/maps and restored from it. Memory that is write-protected
  * for a checkpoint looks the same there. So that protection is removed first. */
 #include "track/make_writable.h"
 #include "base/err.h"

@@ -15,7 +15,7 @@ bool vv_memory_mapped(const void *p, size_t len);
  * and of no file. An unwritten page of a file shows the writes of other processes to the file.
  * Large pages of hugetlbfs always belong to a file. The data of programs and libraries are assumed
  * to be constant in their files. The calling thread's stack is refused, since a write-protected
- * stack cannot take the signal. Reads /proc/self/maps. */
+ * stack cannot take the signal. Reads /proc/thread-self/maps. */
 bool vv_memory_watchable(uintptr_t lo, uintptr_t hi);
 /* The same for many ascending ranges in one pass. `ok` is the result. */
 struct vv_memory_range {

@@ -38,7 +38,7 @@ int vv_write_protect_enable(struct vv_write_protect *f, uintptr_t lo, uintptr_t 
  * (out of mappings: VV_ENOMEM; memory gone: VV_EINVAL). */
 int vv_write_protect_disable(struct vv_write_protect *f, uintptr_t lo, uintptr_t hi);
 /* Is [lo, hi) still protected, and neither unmapped nor remapped? The caller passes a range in
- * which all pages were protected. VV_WRITE_PROTECT_MPROTECT reads /proc/self/maps. */
+ * which all pages were protected. VV_WRITE_PROTECT_MPROTECT reads /proc/thread-self/maps. */
 bool vv_write_protect_is_intact(struct vv_write_protect *f, uintptr_t lo, uintptr_t hi);
 /* The same for many ascending ranges. */
 struct vv_memory_range;
@@ -48,7 +48,7 @@ int vv_write_protect_check(const struct vv_write_protect *f);
 
 /* Calls seen(arg, lo, hi) for every unprotected part of [lo, hi) that must not be protected. The
  * program has restricted the rights of its pages there, and unprotecting them would undo that.
- * Reads /proc/self/maps once, for ranges that are entirely unprotected or were changed by the
+ * Reads /proc/thread-self/maps once, for ranges that are entirely unprotected or were changed by the
  * program. May return VV_ENOMEM. */
 int vv_write_protect_find_protected(struct vv_write_protect *f, uintptr_t lo, uintptr_t hi, void (*seen)(void *arg, uintptr_t lo, uintptr_t hi), void *arg);
 /* For wrappers of mprotect, munmap and the like, inside a vv_write_protect_begin_syscall. From now

@@ -1,5 +1,6 @@
 /* The storing of Nicolae and Cappello 2013's ASYNC_COMMIT: the tiles of an epoch are written to its
- * layer. hash_tiles.c hashes and dedups tiles ahead. This thread places the remaining chunks into
+ * layer. Another unit, hash_tiles.c,
+ * hashes and dedups tiles ahead. This thread places the remaining chunks into
  * blocks, in the order of core/plan/write_order.c. The order changes with the writes of the
  * program's threads. While the sink is full, this thread continues to dedup. Tiles that other ranks
  * will refer to are placed first, in the order of memory, since ask_ranks.c has already announced

@@ -79,7 +79,7 @@ struct vv_tile_protection {
 	bool is_protecting;         /* tiles are write-protected for the epoch in progress */
 	uint64_t serial;      /* of the checkpoint */
 	struct vv_scan *scan; /* as in vv_tracking */
-	struct vv_calls calls; /* state at the last search for written memory */
+	struct vv_calls calls; /* in progress at the last search for written memory */
 };
 
 struct vv_tile_waiters {
