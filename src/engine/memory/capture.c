@@ -28,7 +28,7 @@ enum {
 	 * neighbours. That is cheaper than two calls. */
 	HOLE = 256 << 10,
 	/* Groups: tiles of at most this size are unprotected one by one, and there are many of
-	 * them */
+	 * them. */
 	FEW_GROUPS = 8,
 };
 
@@ -497,7 +497,7 @@ int vv_capture_take(struct vv_layer_writer *p, size_t *chunks)
 	st->bytes_dirty += list_dirty(t, chunks);
 	vv_layout_limit_copies(v, *chunks);
 	if (v->tracking.tracker == VV_BY_WRITE_PROTECT)
-		/* Before anything is copied, so that later writes are seen */
+		/* Before anything is copied, so that later writes are seen. */
 		protect_all(v);
 	if (v->ctx.async)
 		rc = vv_early_hash_run(p);

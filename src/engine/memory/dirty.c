@@ -254,7 +254,7 @@ static uint64_t collect_opened(struct varve *v, struct vv_region *r)
 	struct vv_tiles *t = v->tiles;
 	uint64_t pages = 0;
 
-	/* The memory was remapped. Writes to pages that lost their protection were not seen. */
+	/* If the memory was remapped, writes to pages that lost their protection were not seen. */
 	if (!vv_dirty_is_intact(v, r)) {
 		vv_tiles_unprotect(t, r);
 		r->tracked->write_protected = vv_write_protect_add(r->tracked->write_protect, r->tracked->lo, r->tracked->hi) == 0;

@@ -16,11 +16,11 @@
 #include <stdatomic.h>
 
 enum {
-	/* Tiles; after each round the yield decides whether another round follows */
+	/* Tiles per round. The yield so far decides whether another round follows. */
 	ROUND = 256,
 	STEP = 8,    /* tiles hashed by one thread in one step */
 	/* At most one group in so many of a tile is dirty; a dense tile is protected as fast as
-	 * hashed */
+	 * hashed. */
 	FEW = 2,
 	RARE = 16,   /* at most one byte in so many was new */
 	DIGESTS = 16 << 10, /* of a round, at most */

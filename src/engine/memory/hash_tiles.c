@@ -13,9 +13,9 @@
 enum {
 	BATCH = 64,          /* tiles */
 	BATCH_CHUNKS = 256,  /* chunks: a task hashes at most this or BATCH */
-	/* Bytes: digests of chunks that are not placed yet take at most this, */
+	/* Bytes: digests of chunks that are not placed yet take at most this and the next. */
 	AHEAD_MIN = 1 << 20,
-	AHEAD_SHARE = 4096,  /* plus the memory divided by this */
+	AHEAD_SHARE = 4096,  /* the memory divided by this is added */
 };
 
 struct vv_batch {
@@ -298,7 +298,8 @@ uint64_t vv_hash_tiles_find_known(struct vv_layer_writer *p, size_t tile, const 
 		if (all)
 			known |= left & -left;
 		else
-			/* Counted when the group is placed, or when other ranks store the chunks */
+			/* These are counted when the group is placed, or when other ranks store the
+			 * chunks. */
 			p->st.bytes_dup_space -= claimed;
 	}
 	return known;
@@ -376,7 +377,7 @@ int vv_hash_tiles_tile(struct vv_store_tiles *w, size_t tile, bool urgent)
 		rc = vv_hash_tiles_step(w);
 	if (rc || x->queue_flags & VV_TILE_DEDUPED)
 		return rc;
-	/* Always succeeds, since placing the tile frees the slot */
+	/* Always succeeds, since placing the tile frees the slot. */
 	take_digest_slot(w, tile, true);
 	run_batch(&own.task);
 	if (own.rc)

@@ -19,7 +19,7 @@ int vv_hash_tiles_step(struct vv_store_tiles *w);
  * its batch. */
 int vv_hash_tiles_tile(struct vv_store_tiles *w, size_t tile, bool urgent);
 /* Hashes the chunks of the tile's dirty groups into d, which the caller provides (see also
- * engine/memory/early_hash.c). held: groups that are read from their copies. */
+ * engine/memory/early_hash.c). Groups in `held` are read from their copies. */
 void vv_hash_tiles_hash(struct varve *v, size_t tile, uint64_t held, struct vv_digest *d);
 /* Returns the groups of a hashed tile that need not be stored. *rc: the error of a claim that could
  * not be made. */

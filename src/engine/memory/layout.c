@@ -20,16 +20,17 @@
 
 enum {
 	TILE_GROUPS = 64,      /* one word of bits */
-	/* Where write protection also finds dirty memory, and every tile costs a fault */
+	/* The size of a tile if write protection also finds dirty memory: every tile costs a
+	 * fault. */
 	PROTECT_GROUPS = 16,
 	TILES_MAX = 64 << 10,  /* limits the memory that tiles take */
-	/* One part in so many of the memory may be used in addition to the buffer */
+	/* One part in so many of the memory may be used in addition to the buffer. */
 	META = 50,
 	/* Bytes of constant size: layer data held back for large writes (store/dir_put.c), lists of
-	 * blocks, and the like, */
+	 * blocks, and the like. */
 	FIXED = 15 << 18,
-	PER_CORE = 64 << 10,   /* and the C library's memory for a thread */
-	/* At most one part in so many of the buffer beyond SMALL is for this constant part */
+	PER_CORE = 64 << 10,   /* the same for each core: the C library's memory for a thread */
+	/* At most one part in so many of the buffer beyond SMALL is for this constant part. */
 	FIXED_SHARE = 4,
 	SMALL = 1 << 20,
 	CODING_SHARE = 4,      /* one part in so many of the buffer is for compression */
@@ -90,7 +91,7 @@ static int make_cells(struct vv_tiles *t, uint64_t bytes, size_t groups)
 		return VV_ENOMEM;
 	t->copies.free_cell = free_cell;
 	p = map_cells(t, len);
-	/* Address space is short: the extra room is omitted. */
+	/* If address space is short, the extra room is omitted. */
 	if (p == MAP_FAILED) {
 		groups = 0;
 		len = buffer;
@@ -227,7 +228,8 @@ void vv_layout_limit_copies(struct varve *v, size_t chunks)
 	if (t->copies.n_granted < t->copies.n_cells) /* another epoch may have used them */
 		vv_mem_discard(t->copies.cells + t->copies.n_granted * t->geometry.group_len, (t->copies.n_cells - t->copies.n_granted) * t->geometry.group_len);
 	for (size_t i = 0; i < t->copies.n_granted; i++)
-		t->copies.free_cell[i] = (uint32_t)(t->copies.n_granted - 1 - i); /* taken from the end: ascending */
+		/* Taken from the end, so in ascending order. */
+		t->copies.free_cell[i] = (uint32_t)(t->copies.n_granted - 1 - i);
 	t->copies.n_free = t->copies.n_granted;
 }
 

@@ -19,11 +19,11 @@ enum {
 	STEP = 256, /* tiles copied and unprotected in one step */
 	SPARE = 8,  /* tiles' worth of cells reserved for each waiting thread */
 	/* A write is at its expected position if it is off by at most one in so many of the
-	 * queue */
+	 * queue. */
 	NEAR = 16,
-	/* With more surprises than one in so many, the learned order is useless */
+	/* With more surprises than one in so many, the learned order is useless. */
 	ODD = 64,
-	/* After so many failed attempts, the order is relied on only if it was seen to repeat */
+	/* After so many failed attempts, the order is relied on only if it was seen to repeat. */
 	PATIENCE = 2,
 };
 

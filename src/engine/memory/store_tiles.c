@@ -1,10 +1,9 @@
 /* The storing of Nicolae and Cappello 2013's ASYNC_COMMIT: the tiles of an epoch are written to its
- * layer. Another unit, hash_tiles.c,
- * hashes and dedups tiles ahead. This thread places the remaining chunks into
- * blocks, in the order of core/plan/write_order.c. The order changes with the writes of the
- * program's threads. While the sink is full, this thread continues to dedup. Tiles that other ranks
- * will refer to are placed first, in the order of memory, since ask_ranks.c has already announced
- * their positions. */
+ * layer. Tiles are hashed and deduped ahead by hash_tiles.c. This thread places the remaining
+ * chunks into blocks, in the order of core/plan/write_order.c. The order changes with the writes of
+ * the program's threads. While the sink is full, this thread continues to dedup. Tiles that other
+ * ranks will refer to are placed first, in the order of memory, since ask_ranks.c has already
+ * announced their positions. */
 #include "engine/memory/store_tiles.h"
 #include "engine/memory/open_ahead.h"
 #include "engine/lost_memory.h"
@@ -142,7 +141,7 @@ static int place_waited(struct vv_store_tiles *w)
 		pthread_mutex_lock(&t->lock);
 		must = t->geometry.tile[tile].flags & VV_TILE_CALLER_WAITS && t->plan.order.state[tile] == VV_WRITE_ORDER_SCHEDULED;
 		if (must) {
-			/* Taken from the order, but not to be unprotected yet */
+			/* Taken from the order, but not to be unprotected yet. */
 			t->geometry.tile[tile].flags |= VV_TILE_READ_IN_PLACE;
 			vv_write_order_release(&t->plan.order, (uint32_t)tile);
 		}

@@ -1,5 +1,5 @@
-/* Storing an epoch's tiles. hash_tiles.c hashes tiles and drops known content, ask_ranks.c asks the
- * other ranks, and store_tiles.c places the rest. */
+/* Storing an epoch's tiles, in three files. First hash_tiles.c hashes tiles and drops known
+ * content, ask_ranks.c asks the other ranks, and store_tiles.c places the rest. */
 #ifndef VV_ENGINE_MEMORY_STORE_TILES_H
 #define VV_ENGINE_MEMORY_STORE_TILES_H
 
@@ -29,7 +29,7 @@ struct vv_store_tiles { /* one flush */
 	uint32_t *shared_tiles;             /* tiles that other ranks refer to */
 	size_t n_shared_tiles;
 	int rc;                     /* the error of a claim that could not be made */
-	/* Room for one group: the copy of an unprotected group while it is placed */
+	/* Room for one group: the copy of an unprotected group while it is placed. */
 	uint8_t *unprotected_copy;
 };
 

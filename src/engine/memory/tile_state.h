@@ -22,7 +22,7 @@ struct vv_tracked {
 	uint64_t changed;   /* bytes found changed in the last epoch */
 	struct vv_write_protect *write_protect; /* of lo..hi, if write_protected */
 	bool write_protected;        /* lo..hi belong to write_protect */
-	/* Seconds spent on protecting and unprotecting since written pages were last found */
+	/* Seconds spent on protecting and unprotecting since written pages were last found. */
 	double seconds_protected;
 	double pages_found;    /* the number of written pages found then */
 	double collect_cost;   /* seconds per written page to find it and watch it again */
@@ -48,7 +48,7 @@ struct vv_tile_copies {
 	size_t n_granted;     /* cells that the epoch in progress may use */
 	uint32_t *free_cell;
 	size_t n_free;
-	/* Cells beyond the buffer, for groups that are being changed: in use, and available */
+	/* Cells beyond the buffer, for groups that are being changed: in use, and available. */
 	size_t n_more, max_more;
 };
 
@@ -61,19 +61,20 @@ struct vv_tile_plan {
 	size_t n_queue, n_queue_last, n_copied;
 	uint32_t *queue_position;      /* per tile: its expected position in the queue */
 	/* Positions in the queue: tiles before them are unprotected, or could be; see
-	 * open_ahead.c */
+	 * open_ahead.c. */
 	size_t front, reach;
-	/* Every first write is seen to learn the order; otherwise the learned order is relied on */
+	/* Every first write is seen to learn the order; otherwise the learned order is relied
+	 * on. */
 	bool learning;
 	unsigned relapses;    /* times that the learned order proved useless */
-	/* First writes: seen; at the expected position; far from it */
+	/* First writes: seen; at the expected position; far from it. */
 	size_t n_seen, n_hits, n_surprises;
 };
 
 struct vv_tile_protection {
 	struct vv_write_protect *write_protect;
 	/* By userfaultfd, for regions that are unprotected page by page; NULL: not needed yet, or
-	 * not available */
+	 * not available. */
 	struct vv_write_protect *write_protect_fine;
 	bool no_write_protect_fine;          /* write_protect_fine is not available */
 	bool is_protecting;         /* tiles are write-protected for the epoch in progress */
@@ -84,9 +85,9 @@ struct vv_tile_protection {
 
 struct vv_tile_waiters {
 	size_t waiting;       /* threads that wait at a write fault */
-	/* Consecutive waits of such a thread that timed out while a thread was in the allocator */
+	/* Consecutive waits of such a thread that timed out while a thread was in the allocator. */
 	unsigned idle_waits;
-	/* The count of exits from the allocator at that time: vv_mem_is_inside */
+	/* The count of exits from the allocator at that time: vv_mem_is_inside. */
 	unsigned idle_waits_outside;
 	size_t copying;       /* threads that copy a tile */
 	size_t in_handler;        /* threads in vv_write_fault_handle */
@@ -95,12 +96,12 @@ struct vv_tile_waiters {
 	size_t groups_in_blocks; /* groups in these blocks, from cells or in place */
 	bool broken;          /* storing the epoch in progress has failed */
 	/* The epoch must fail: a thread that could not wait has written memory that the epoch
-	 * needs */
+	 * needs. */
 	bool must_fail;
 	/* A waiting thread takes a cell as soon as one is free, unlike in Nicolae and Cappello
-	 * 2013 */
+	 * 2013. */
 	bool copy_when_freed;
-	/* The ranks are being asked, and nothing is stored before they have answered */
+	/* The ranks are being asked, and nothing is stored before they have answered. */
 	bool asking_ranks;
 };
 
@@ -109,10 +110,10 @@ struct vv_tile_meters {
 	struct varve_access seen[VV_ACCESS_KINDS];
 	uint64_t fault_ns, wait_ns, blocked_ns;
 	/* The part of fault_ns in the epoch's statistics; the rest is reported for the next
-	 * epoch */
+	 * epoch. */
 	uint64_t fault_reported_ns;
 	uint64_t fault_after_ns; /* the unreported rest of the previous epoch */
-	/* Processor seconds of hashing, and the number of pages; recent ones weigh more */
+	/* Processor seconds of hashing, and the number of pages; recent ones weigh more. */
 	double hashed_s, hashed_pages;
 };
 

@@ -39,7 +39,7 @@ struct vv_region *vv_tiles_region(const struct vv_tiles *t, size_t tile)
 	size_t i;
 
 	VV_SEARCH(i, 1, t->geometry.n_regions, t->geometry.region[i]->tracked->first_tile <= tile);
-	/* Skips regions without tiles */
+	/* Skips regions without tiles. */
 	while (t->geometry.region[i - 1]->tracked->n_tiles == 0)
 		i--;
 	return t->geometry.region[i - 1];
@@ -330,7 +330,7 @@ void vv_tiles_accept(struct varve *v)
 			memcpy(&r->was[at], &r->now[at], (end - at) * sizeof(*r->was));
 		}
 	}
-	/* Threads that unprotect tiles read the dirty masks */
+	/* Threads that unprotect tiles read the dirty masks. */
 	pthread_mutex_lock(&t->lock);
 	memset(t->geometry.dirty, 0, t->geometry.n_words * sizeof(*t->geometry.dirty));
 	pthread_mutex_unlock(&t->lock);
@@ -363,7 +363,7 @@ void vv_tiles_end(struct varve *v, bool ok)
 	else
 		vv_write_order_fail(&t->plan.order);
 	if (t->protection.is_protecting && v->tracking.tracker != VV_BY_WRITE_PROTECT && !(t->plan.learning && ok))
-		/* While the order is being learned, unwritten tiles are still watched */
+		/* While the order is being learned, unwritten tiles are still watched. */
 		open_all(t);
 	t->protection.is_protecting = t->waiters.broken = t->waiters.must_fail = false;
 	pthread_cond_broadcast(&t->fault_cond);

@@ -33,7 +33,7 @@ struct vv_tile {
 	uint32_t in_blocks; /* chunks handed to the flush and not yet written */
 	uint8_t flags;
 	uint8_t queue_flags;        /* flags that only the flush uses */
-	/* Hashed: nothing changed, and nothing in it is older than the session */
+	/* Hashed: nothing changed, and nothing in it is older than the session. */
 	bool is_unchanged;
 };
 

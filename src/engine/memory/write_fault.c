@@ -279,7 +279,7 @@ void vv_write_fault_handle(void *session, uintptr_t page)
 	struct vv_region *r;
 	int cancel;
 
-	/* Waiting here must not be a cancellation point */
+	/* Waiting here must not be a cancellation point. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&t->lock);
 	t->waiters.in_handler++;
@@ -295,7 +295,8 @@ void vv_write_fault_handle(void *session, uintptr_t page)
 
 		if (end >= r->tracked->first_tile + r->tracked->n_tiles)
 			end = r->tracked->first_tile + r->tracked->n_tiles - 1;
-		/* A checkpoint may have begun during the wait, and needs the tiles secured again */
+		/* A checkpoint may have begun during the wait, and needs the tiles secured
+		 * again. */
 		do {
 			serial = t->protection.serial;
 			for (size_t k = first; k <= end; k++)
