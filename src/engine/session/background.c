@@ -136,7 +136,7 @@ static int end_part(struct vv_layer_writer *p, int rc)
 	vv_epoch_free(p);
 	if (!v->ctx.async || v->ctx.group->threaded)
 		vv_commit_ranks_step(v, true);
-	/* In async mode a later call reports the result */
+	/* In async mode a later call reports the result. */
 	rc = v->ctx.async ? 0 : vv_background_result(v, epoch, false);
 	return rc < 0 ? rc : 0;
 }
@@ -155,7 +155,7 @@ int vv_background_run(struct vv_layer_writer *p)
 	vv_err_restore(&error);
 	vv_background_finish_epoch(v, p->epoch, p->head.time_ns, &p->st, rc);
 	bytes = p->st.bytes_layer;
-	/* The next steps need the memory */
+	/* The next steps need the memory. */
 	vv_epoch_free(p);
 	if (rc == 0) {
 		vv_index_limit_enforce(v);

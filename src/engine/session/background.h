@@ -14,13 +14,13 @@ struct vv_epoch_failure {
 };
 
 struct vv_background {
-	/* Never held while a handler of the program may run, see engine/session/background.c */
+	/* Never held while a handler of the program may run, see engine/session/background.c. */
 	pthread_mutex_t lock;
 	struct vv_event change;
 	pthread_t thread;
 	bool started, stop;
 	struct vv_layer_writer *epoch;  /* in progress; NULL = none */
-	/* The session whose restored regions are being hashed (engine/grains/rehash.c), or NULL */
+	/* The session whose restored regions are being hashed (engine/grains/rehash.c), or NULL. */
 	struct varve *rehashing;
 	uint64_t first, last;  /* epochs of this session with a known result */
 	struct vv_epoch_failure *failed;

@@ -69,7 +69,7 @@ static int put_commit(struct varve *v)
 	for (uint32_t r = 0; r < v->ctx.ranks; r++) {
 		c.rank[r] = d->all[r].layer;
 		c.rank[r].storage_node = v->ctx.group->has_local_stores ? (uint64_t)v->ctx.group->storage_node[r] + 1 : 0;
-		/* A rank that could not read its parent has none */
+		/* A rank that could not read its parent has none. */
 		if (d->all[r].parent > c.parent)
 			c.parent = d->all[r].parent;
 	}

@@ -18,7 +18,7 @@ int vv_enter(struct varve *v, const char *call)
 	if (vv_background_in_callback(v))
 		return vv_err_set(VV_EINVAL, "%s: a callback may not call into its session", call);
 	pthread_mutex_lock(&v->entry.lock);
-	/* A thread that ended in a call would keep its locks */
+	/* A thread that ended in a call would keep its locks. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &v->entry.cancel);
 	return 0;
 }

@@ -2,8 +2,8 @@
  * continues from it. Or it is abandoned.
  *
  * Invariant of a single rank: until the commit record is durable, nothing in the session changes
- * except the tail of the index. vv_epoch_abandon removes that tail again. Every failure before
- * vv_epoch_accept leads to vv_epoch_abandon.
+ * except the tail of the index. That tail is removed again by vv_epoch_abandon. Every failure
+ * before vv_epoch_accept leads to vv_epoch_abandon.
  *
  * A rank among many accepts the epoch when its own layer is stored, before all ranks have agreed.
  * If the ranks reject it, commit_ranks.c steps the tip back (vv_tip_step_back). Regions and index
@@ -242,7 +242,7 @@ static int finish_layer(struct vv_layer_writer *p, struct vv_digest *head)
 		make_room(p, p->blocks.n, sizeof(struct vv_block));
 	p->st.bytes_stored = p->put->written - VV_LAYER_HEADER;
 	changed = p->st.bytes_zero + p->st.bytes_dup_time + p->st.bytes_dup_space + p->st.bytes_dup_ranks + p->st.bytes_new;
-	/* Some may be stored in vain */
+	/* Some content may be stored in vain, so `changed` may be the larger one. */
 	p->st.bytes_unchanged = p->st.bytes_memory > changed ? p->st.bytes_memory - changed : 0;
 	p->head.payload = p->pos;
 	lend_digests(p);

@@ -76,7 +76,7 @@ static int list_claims(const struct varve *v, struct vv_era_table *out)
 	for (size_t i = 0; i < x->n_layers; i++)
 		if (vv_run_rank(x->layer[i]) == v->ctx.rank && !vv_provenance_is_known(&v->ctx.lineage, vv_run_epoch(x->layer[i])) &&
 		    vv_layer_file_read_eras(&v->ctx.lineage, x->layer[i]) < 0)
-			/* An unreadable layer is not referred to */
+			/* An unreadable layer is not referred to. */
 			vv_err_clear();
 	return vv_provenance_copy_all(&v->ctx.lineage, out);
 }

@@ -64,7 +64,7 @@ static int add_region(struct varve *v, const char *name, struct vv_region **out)
 
 	if (v->n_regions == VV_MAX_REGIONS)
 		return vv_err_set(VV_EINVAL, "a session can hold %d regions", VV_MAX_REGIONS);
-	/* 0 or a power of two: doubles the capacity */
+	/* At 0 and at powers of two, the capacity is doubled. */
 	if ((v->n_regions & (v->n_regions - 1)) == 0) {
 		list = vv_mem_grow(v->region, v->n_regions ? 2 * v->n_regions : 1, sizeof(struct vv_region *));
 		if (!list)
@@ -83,7 +83,7 @@ static int add_region(struct varve *v, const char *name, struct vv_region **out)
 		vv_mem_free(whole);
 		return VV_ENOMEM;
 	}
-	/* Nothing to adopt: the parent epoch is ours, or there is none */
+	/* Nothing to adopt: the parent epoch is ours, or there is none. */
 	r->adopted = v->tip.written_here || !v->tip.epoch;
 	v->region[v->n_regions++] = r;
 	*out = r;

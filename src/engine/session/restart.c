@@ -217,7 +217,7 @@ static int read_alone(struct varve *v, int rc, uint64_t epoch, struct vv_run_tab
 		rc = plan(v, t, want);
 	if (rc == 0)
 		rc = read_wants(v, v->device_buffers, t, want, v->n_regions);
-	/* The index must be compared with the table at once */
+	/* The index must be compared with the table at once. */
 	if (rc == 0 && v->has_index_cache)
 		rc = vv_run_table_merge(t, v->ctx.pool);
 	rc = rc ? rc : go_on(v, epoch, vv_provenance_token(&v->ctx.lineage, epoch), t, copied);
@@ -368,7 +368,7 @@ static int view_named(struct varve *v, uint64_t epoch, enum vv_run_table_runs ru
 			return rc;
 		if (!first.code)
 			vv_err_save(rc, &first);
-		/* It may be intact on other storage nodes */
+		/* It may be intact on other storage nodes. */
 		rc = v->ctx.group && v->ctx.group->has_local_stores ? 0 : vv_retention_exempt(v, epoch);
 		if (rc)
 			return rc;

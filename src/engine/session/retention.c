@@ -31,7 +31,7 @@ int vv_retention_prune(struct varve *v)
 	return rc;
 }
 
-/* Runs: larger tables take as much memory as the buffer, so they use the buffer's memory */
+/* Runs: larger tables take as much memory as the buffer, so they use the buffer's memory. */
 enum { MANY_RUNS = 64 << 10 };
 
 /* Epochs that earlier sessions dropped are garbage, too, as far as a listing shows: layers without
@@ -83,7 +83,7 @@ static int load_live(struct varve *v)
 	if (rc)
 		return rc;
 	v->retention->has_live = true;
-	/* A stray record, not an epoch */
+	/* A record above the tip is a stray record, not an epoch. */
 	while (v->retention->live.n_epochs && v->retention->live.epoch[v->retention->live.n_epochs - 1] > v->tip.epoch)
 		v->retention->live.n_epochs--;
 	count_bytes(v);

@@ -8,13 +8,12 @@
 struct vv_retention {
 	struct vv_listing live; /* the store as retention knows it */
 	bool has_live;
-	/* Bytes in layers of epochs dropped since the last gc, and bytes in all layers */
+	/* Bytes in layers of epochs dropped since the last gc, and bytes in all layers. */
 	uint64_t bytes_dropped, bytes_total;
 	struct {
 		uint64_t *epoch;
 		size_t n, cap;
-	/* Epochs that a restart has skipped: this session does not drop them */
-	} exempt;
+	} exempt; /* epochs that a restart has skipped: this session does not drop them */
 };
 
 /* bytes: the size of the epoch just written. Returns true if gc has run. */

@@ -70,7 +70,7 @@ static int configure(struct varve *v, const char *options)
 	v->ctx.digest = vv_digest_of_kind(v->ctx.digest_kind);
 	v->coding->block = (size_t)vv_conf_number(&v->ctx.conf, "block");
 	if (v->coding->block < vv_conf_number(&v->ctx.conf, "chunk"))
-		/* So that no chunk is split */
+		/* A block holds at least one chunk, so that no chunk is split. */
 		v->coding->block = (size_t)vv_conf_number(&v->ctx.conf, "chunk");
 	v->ctx.async = vv_conf_text(&v->ctx.conf, "mode")[0] == 'a';
 	v->ctx.dedup = vv_conf_bool(&v->ctx.conf, "dedup");
@@ -181,7 +181,7 @@ static void free_session(struct varve *v)
 	vv_mem_free(v->retention->exempt.epoch);
 	vv_store_close(v->ctx.store);
 	vv_conf_fini(&v->ctx.conf);
-	/* In a child, threads of the parent may seem to wait for them */
+	/* Not in a child of fork, where threads of the parent may seem to wait for them. */
 	if (v->entry.pid == getpid()) {
 		vv_tiles_fini(v->tiles);
 		pthread_mutex_destroy(&v->entry.lock);

@@ -9,7 +9,7 @@
 
 struct listener {
 	unsigned users;
-	/* A later handler of the program may still call ours, so `before` must stay */
+	/* A later handler of the program may still call ours, so `before` must stay. */
 	bool buried;
 	struct sigaction before; /* written only while no signal can reach our handler */
 	atomic_bool spent;       /* a one-shot handler (SA_RESETHAND) has been called */

@@ -120,7 +120,7 @@ int vv_stats_file_add(const char *path, const char *lineage, uint32_t rank, uint
 		   const struct varve_stats *st)
 {
 	struct vv_json j = { .dense = true };
-	/* O_NONBLOCK: a pipe without a reader is an error and does not block the program */
+	/* O_NONBLOCK: a pipe without a reader is an error and does not block the program. */
 	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666), done;
 	struct vv_fd_identity own;
 
@@ -147,7 +147,7 @@ int vv_stats_file_add(const char *path, const char *lineage, uint32_t rank, uint
 		done = write_line(fd, path, &j.buf);
 	vv_json_fini(&j);
 	if (vv_fd_identity_fits(&own, fd)) {
-		/* Close does not unlock if a child of fork has the file open, too */
+		/* A close does not unlock if a child of fork has the file open, too. */
 		flock(fd, LOCK_UN);
 		close(fd);
 	}

@@ -13,10 +13,10 @@
 #include "engine/write/referenced_layers.h"
 
 enum {
-	/* Bytes read: the cost of one more layer in the chain for a restart */
+	/* Bytes read: the cost of one more layer in the chain for a restart. */
 	LAYER_COST = 4096,
 	RUN_COST = 6,           /* approximate bytes of a run */
-	/* Bytes: a shorter chain is not examined */
+	/* Bytes: a shorter chain is not examined. */
 	CHAIN_SHORT = 32 << 10,
 };
 
@@ -70,7 +70,7 @@ void vv_tip_step_back(struct varve *v, uint64_t epoch)
 	uint64_t newest = v->newest;
 
 	vv_tip_continue(v, epoch, &none);
-	/* The failed epoch, as long as callers may ask for it */
+	/* The failed epoch, as long as callers may ask for it. */
 	v->newest = newest;
 	v->tip.has_table = v->tip.all_read = false;
 	vv_region_forget(v);
@@ -105,8 +105,8 @@ bool vv_tip_wants_keyframe(const struct varve *v)
 	return !v->tip.epoch || v->tip.depth == VV_MAX_DEPTH || v->tip.chain_cost + LAYER_COST >= full;
 }
 
-/* Counts the runs of a full table. Returns false if there are regions in grains, whose tables are
- * not in memory. */
+/* Counts the runs of a full table. Returns false if there are regions in grains, whose runs are not
+ * counted here. */
 static bool count_runs(const struct varve *v, uint64_t *n)
 {
 	*n = 0;
