@@ -20,17 +20,17 @@ struct vv_fine_key { /* the common properties of a set's regions */
 /* State of a region in a set. */
 struct vv_fine {
 	struct vv_fine_key key;
-	/* The set in which it has number k since the last gathering; NULL: none */
+	/* The set in which it has number k since the last gathering; NULL: none. */
 	struct vv_set *set;
 	size_t k;
 	uint64_t id;           /* constant while the region stays in the same set */
 	struct vv_shared_runs *table; /* of the parent epoch; NULL: none */
 	uint64_t len;          /* its length in the parent epoch */
-	/* Of its tail in the parent epoch: the bytes at its end that are less than a grain */
+	/* Of its tail in the parent epoch: the bytes at its end that are less than a grain. */
 	struct vv_digest tail;
 	bool tail_known;       /* tail is valid */
 	/* Finds the written pages of lo..hi, see engine/grains/written_pages.h; NULL: not
-	 * watched */
+	 * watched. */
 	struct vv_scan *scan;
 	uintptr_t lo, hi;
 	struct vv_calls calls; /* in progress at the last search for written pages */
@@ -38,9 +38,9 @@ struct vv_fine {
 	uint64_t *maybe;
 	unsigned retry_in;     /* epochs left before watching is tried again */
 	unsigned backoff;
-	/* Its grains that are hashed in the background after a restart: engine/grains/rehash.c */
+	/* Its grains that are hashed in the background after a restart: engine/grains/rehash.c. */
 	uint32_t unhashed, unhashed_end;
-	/* A copy in host memory, for a device region whose sieve runs on the host */
+	/* A copy in host memory, for a device region whose sieve runs on the host. */
 	uint8_t *host_copy;
 	size_t host_copy_len;
 
@@ -50,31 +50,31 @@ struct vv_fine {
 	struct vv_shared_runs *next; /* its future table */
 };
 
-/* The location of the bytes at..end of an epoch's data, as runs that begin at `at` */
+/* The location of the bytes at..end of an epoch's data, as runs that begin at `at`. */
 struct vv_set_location {
 	uint32_t ordinal;
 	uint64_t at, end;
 	struct vv_shared_runs *shared_runs;
 };
 
-/* Pages of the new data that a piece repeats: engine/grains/repeats.h */
+/* Pages of the new data that a piece repeats: engine/grains/repeats.h. */
 struct vv_repeat {
 	size_t piece;
 	uint64_t at, len;
 };
 
-/* What a set has found in the epoch in progress. */
+/* The findings of a set in the epoch in progress. */
 struct vv_set_epoch {
 	struct vv_piece *piece;
 	size_t n_pieces, pieces_cap;
 	struct vv_repeat *repeat; /* ascending */
 	size_t n_repeats, repeats_cap;
 	uint64_t data, data_end; /* positions in the new data */
-	/* Of the elements, if all regions have the same type; else bytes */
+	/* Of the elements, if all regions have the same type; else bytes. */
 	uint8_t type;
 	bool passed;
 	bool placed;          /* `found` is complete */
-	/* The pieces as runs, with offsets by the grains' numbers */
+	/* The pieces as runs, with offsets by the grains' numbers. */
 	struct vv_runs found;
 };
 
@@ -90,7 +90,7 @@ struct vv_set {
 	uint32_t ordinal; /* the last one used */
 	struct vv_set_location *location; /* ascending by ordinal, then by bytes */
 	size_t n_locations, locations_cap;
-	/* Content of its regions from a restart is still being hashed */
+	/* Content of its regions from a restart is still being hashed. */
 	bool is_rehashing;
 
 	struct vv_set_epoch now;
@@ -102,9 +102,9 @@ struct vv_grain_sets {
 	struct vv_new_data new_data;
 	uint64_t last_id;
 	atomic_bool given_up; /* the background hashing after a restart was cancelled */
-	/* The number of queries for written pages in the background hashing */
+	/* The number of queries for written pages in the background hashing. */
 	atomic_uint asked;
-	/* The device's stream whose work a checkpoint waits for; NULL: all work */
+	/* The device's stream whose work a checkpoint waits for; NULL: all work. */
 	void *cuda_stream;
 };
 
@@ -117,7 +117,7 @@ int vv_grain_sets_choose(struct varve *v, const struct vv_region *r, const char 
 /* Moves the region to the set of that key, or to none. */
 int vv_grain_sets_assign(struct varve *v, struct vv_region *r, const struct vv_fine_key *key);
 void vv_grain_sets_leave(struct vv_region *r);
-/* Checks the size of a grain. what: a prefix for the message. */
+/* Checks the size of a grain. The first argument prefixes the message. */
 int vv_grain_sets_check(const char *what, uint64_t grain);
 /* Returns an enum vv_method, or -1. */
 int vv_grain_sets_method(const char *name);

@@ -16,7 +16,7 @@ void vv_new_data_init(struct vv_new_data *s, const struct varve *v)
 	static const uint8_t zero[VV_NEW_DATA_PAGE];
 
 	*s = (struct vv_new_data){ .space = vv_space_host() };
-	/* Never destroyed: in a child of fork, threads of the parent may seem to wait */
+	/* Never destroyed: in a child of fork, threads of the parent may seem to wait. */
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->written, NULL);
 	s->pages.shape.chunk = VV_NEW_DATA_PAGE;
@@ -299,7 +299,7 @@ int vv_new_data_drop_known(struct vv_layer_writer *p, uint64_t first)
 		if (!vv_layer_writer_known(p, &s->pages, i, &s->digest[i]))
 			rc = vv_rank_dedup_claim(p, &s->pages, i, first + i, &s->digest[i]);
 		else if (vv_rank_dedup_is_claim(p, s->pages.now[i]))
-			/* Counted when the page is placed, or when other ranks store it */
+			/* The page is counted when it is placed, or when other ranks store it. */
 			p->st.bytes_dup_space -= vv_region_chunk_len(&s->pages, i);
 	}
 	s->deduped = rc == 0;

@@ -17,7 +17,7 @@
 
 enum {
 	BLOCK = 4096,      /* of vv_fine.maybe */
-	/* Bytes that are hashed before the kernel is asked for written pages */
+	/* Bytes that are hashed before the kernel is asked for written pages. */
 	STEP = 8 << 20,
 	AGAIN = 32 << 20,  /* bytes that are read again at a time */
 };
