@@ -265,7 +265,7 @@ static size_t first_of_epoch(const struct vv_listing *l, uint64_t epoch)
 /* If any layer of a storage node is here, all of its layers should be. */
 int vv_catalog_locate_layers(const struct vv_listing *l, const struct vv_commit *c, uint8_t **where)
 {
-	/* Set for a storage node's lowest rank: one of its layers is here */
+	/* Set for a storage node's lowest rank: one of its layers is here. */
 	enum { PLACE = 4 };
 	uint8_t *w = vv_mem_new(c->n_ranks, sizeof(*w));
 

@@ -11,11 +11,11 @@
 #include <string.h>
 
 enum {
-	/* Bytes read from the end of the file if a second request is slow */
+	/* Bytes read from the end of the file if a second request is slow. */
 	TAIL = 64 << 10,
-	/* The same if it is fast: most layers have less than this after their payload */
+	/* The same if it is fast: most layers have less than this after their payload. */
 	TAIL_NEAR = 16 << 10,
-	/* The maximum gap between two parts that are read together */
+	/* The maximum gap between two parts that are read together. */
 	GAP = 64 << 10,
 	STEP = 512 << 10, /* of a parallel read */
 };

@@ -9,7 +9,7 @@
 
 enum { /* the parts of a layer to open */
 	VV_LAYER_FILE_HEAD = 1,
-	/* Also for reading their bytes: the file is mapped if possible */
+	/* Also for reading their bytes: the file is mapped if possible. */
 	VV_LAYER_FILE_BLOCKS = 2,
 	VV_LAYER_FILE_DIGESTS = 4,
 	VV_LAYER_FILE_LAZY = 8, /* with HEAD: runs are read when needed */
@@ -33,7 +33,7 @@ struct vv_layer_file {
 	struct vv_era_table eras; /* empty in layers of older versions */
 	uint8_t *tail; /* the end of the file, read at once */
 	uint64_t tail_off;
-	/* Memory of the head's sections, if they were read and are not in the tail */
+	/* Memory of the head's sections, if they were read and are not in the tail. */
 	uint8_t *body;
 	const uint8_t *head_at; /* the start of the head's sections */
 	struct vv_lazy_runs *lazy_runs; /* reads the runs of the head; NULL: all are read */

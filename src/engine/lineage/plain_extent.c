@@ -18,8 +18,9 @@ static struct vv_plain_extent extent_at(const struct vv_layer_file *f, uint64_t 
 		l.chunk = g->chunk;
 		l.lo = l.lo > g->pos ? l.lo : g->pos;
 		l.hi = l.hi < g->pos + g->count * g->chunk ? l.hi : g->pos + g->count * g->chunk;
-	/* Gc has kept part of a chunk without its digest. It lies between chunks with digests. */
 	} else {
+		/* gc has kept part of a chunk without its digest. It lies between chunks with
+		 * digests. */
 		l.lo = last && l.lo < last->pos + last->count * last->chunk ? last->pos + last->count * last->chunk : l.lo;
 		l.hi = g && g->pos < l.hi ? g->pos : l.hi;
 	}

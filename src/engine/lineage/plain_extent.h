@@ -18,7 +18,7 @@ struct vv_plain_extent {
 /* Finds the extent that holds pos. Returns 1, or 0 if no block holds pos. */
 int vv_plain_extent_find(const struct vv_layer_file *f, uint64_t pos, struct vv_plain_extent *out);
 
-/* Bytes of a joined extent: offsets in it fit 32 bits */
+/* Bytes of a joined extent: offsets in it fit 32 bits. */
 enum { VV_PLAIN_EXTENT_MAX = 1 << 30 };
 
 struct vv_plain_extents {

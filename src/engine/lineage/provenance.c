@@ -118,7 +118,7 @@ void vv_provenance_reset(const struct vv_lineage *lin)
 	pthread_mutex_lock(&a->lock);
 	a->known.n = 0;
 	a->silent.n = 0;
-	/* Without memory, less is known */
+	/* If there is no memory, less is known. */
 	a->turned = add(&a->known, &a->eras) < 0;
 	pthread_mutex_unlock(&a->lock);
 }

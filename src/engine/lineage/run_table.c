@@ -131,7 +131,7 @@ struct unmerged {
 	struct vv_run_table_unmerged *is;
 	struct vv_runs *clipped; /* one per layer; NULL: none was clipped */
 	/* Its length never changed, and the last layer covers it completely: so there are no
-	 * gaps */
+	 * gaps. */
 	bool even;
 };
 

@@ -12,7 +12,7 @@
 
 struct vv_layer_file;
 
-/* The runs of each layer for a region, newest first; the last covers it completely */
+/* The runs of each layer for a region, newest first; the last covers it completely. */
 struct vv_run_table_unmerged {
 	size_t n;
 	const struct vv_runs **runs;
@@ -48,16 +48,16 @@ struct vv_run_table {
 
 enum vv_run_table_runs {
 	VV_RUN_TABLE_WHOLE,
-	/* Regions with runs in several layers may stay unmerged until vv_run_table_merge */
+	/* Regions with runs in several layers may stay unmerged until vv_run_table_merge. */
 	VV_RUN_TABLE_LATE,
 	/* The same, and layers need not be read completely before vv_run_table_load_rest or
-	 * vv_run_table_merge */
+	 * vv_run_table_merge. */
 	VV_RUN_TABLE_BEGUN,
 };
 
 struct vv_run_table_how {
 	struct vv_pool *pool;           /* reads the heads in parallel; NULL: one thread does */
-	/* The epoch's record, if it was read and contains the rank; else NULL */
+	/* The epoch's record, if it was read and contains the rank; else NULL. */
 	const struct vv_commit *commit;
 	enum vv_run_table_runs runs;
 };
