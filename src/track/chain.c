@@ -334,7 +334,7 @@ int vv_chain_sigaction(int sig, const struct sigaction *act, struct sigaction *o
 	if (!c || atomic_load(&c->levels) == 0)
 		return 0;
 	if (act)
-		/* Outside the lock: the caller's memory may be write-protected */
+		/* Outside the lock: the caller's memory may be write-protected. */
 		after = *act;
 	lock(&mask);
 	if (real_sigaction(sig, NULL, &now) == 0)

@@ -12,9 +12,9 @@
  * way to them at any moment. */
 int vv_chain_install(bool (*mine)(int sig, siginfo_t *info, void *context));
 
-/* sigaction(2) while our handler is installed for sig: sets and returns the program's action, to
- * which our handler passes signals on. *handled = false: ours is not installed, call the real
- * function. Safe in signal handlers. */
+/* Replaces sigaction(2) while our handler is installed for sig. Sets and returns the program's
+ * action, to which our handler passes signals on. If ours is not installed, *handled = false, and
+ * the caller must call the real function. Safe in signal handlers. */
 int vv_chain_sigaction(int sig, const struct sigaction *act, struct sigaction *old, bool *handled);
 
 /* Call it after this thread's mask was changed by sigprocmask(how, set). *before: the previous mask

@@ -1,5 +1,5 @@
-/* Access rights are read from /proc/thread-self/maps and restored from it. Memory that is write-protected
- * for a checkpoint looks the same there. So that protection is removed first. */
+/* Access rights are read from /proc/thread-self/maps and restored from it. Memory that is
+ * write-protected for a checkpoint looks the same there. So that protection is removed first. */
 #include "track/make_writable.h"
 #include "base/err.h"
 #include "base/mem.h"

@@ -8,7 +8,7 @@
 struct vv_make_writable { /* starts as zeros */
 	struct vv_make_writable_piece *v;
 	size_t n, cap;
-	/* Calls of vv_write_protect_begin_syscall: begin and end must run on the same thread */
+	/* Calls of vv_write_protect_begin_syscall: begin and end must run on the same thread. */
 	unsigned entered;
 };
 

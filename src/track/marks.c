@@ -63,7 +63,7 @@ int vv_marks_set(int pagemap, uint64_t lo, uint64_t hi)
 			continue;
 		if (got < 0)
 			return errno;
-		/* Beyond this, memory is unmapped or the range ends */
+		/* Beyond this, memory is unmapped or the range ends. */
 		lo = got == 0 ? hi : all.hi;
 	}
 	return 0;

@@ -32,8 +32,8 @@ struct vv_marks_found {
 
 enum { VV_MARKS_AT_ONCE = 4096 };
 
-/* Finds ranges of such pages in [*lo, hi), ascending, at most VV_MARKS_AT_ONCE. *lo becomes the
- * address to continue at, or hi at the end. Returns 0 or an errno. */
+/* Finds ranges of such pages in [*lo, hi), ascending, at most VV_MARKS_AT_ONCE. Sets *lo to the
+ * address to continue at, or to hi at the end. Returns 0 or an errno. */
 int vv_marks_find(int pagemap, const struct vv_marks_query *q, uint64_t *lo, uint64_t hi, struct vv_marks_found *found, size_t *n);
 
 /* Prepares a new userfaultfd for marks. Returns 0 or an errno. */

@@ -238,7 +238,8 @@ bool vv_memory_mapped(const void *p, size_t len)
 	return len == 0 || msync((void *)lo, (uintptr_t)p + len - lo, MS_ASYNC) == 0 || errno != ENOMEM;
 }
 
-/* Is this really the /proc/thread-self/maps of this process? Then it reports the stack as writable. */
+/* Is this really the /proc/thread-self/maps of this process? Then it reports the stack as
+ * writable. */
 static bool can_read_maps(void)
 {
 	struct vv_memory_range here = {.lo = (uintptr_t)&here, .hi = (uintptr_t)(&here + 1)};

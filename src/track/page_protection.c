@@ -1,6 +1,6 @@
-/* Two ways to stop a write. mprotect splits mappings, of which a process may have about 65
- * thousand, and the kernel does not know our purpose. userfaultfd marks single pages. With both, a
- * system call that writes to the pages fails with EFAULT. */
+/* Two ways to stop a write. The first, mprotect, splits mappings, of which a process may have about
+ * 65 thousand. The kernel does not know our purpose. The second, userfaultfd, marks single pages.
+ * With both, a system call that writes to the pages fails with EFAULT. */
 #include "track/page_protection.h"
 #include "base/err.h"
 #include "base/own_fds.h"
@@ -30,7 +30,7 @@ struct vv_page_protection_ops {
 	int (*open)(struct vv_page_protection *g);
 	int (*add)(struct vv_page_protection *g, uintptr_t lo, uintptr_t hi);
 	bool (*remove)(struct vv_page_protection *g, uintptr_t lo, uintptr_t hi);
-	/* As system calls: 0 or -1 */
+	/* Both shut and lift return 0 or -1, like system calls. */
 	int (*shut)(struct vv_page_protection *g, uintptr_t lo, uintptr_t hi);
 	int (*lift)(struct vv_page_protection *g, uintptr_t lo, uintptr_t hi);
 	bool (*are_intact)(struct vv_page_protection *g, struct vv_memory_range *r, size_t n);
@@ -169,7 +169,7 @@ static int populate(uintptr_t lo, uintptr_t hi)
 {
 	if (madvise(pointer(lo), hi - lo, ADVICE_POPULATE_READ) == 0)
 		return 0;
-	/* Finds holes, and does nothing else */
+	/* With MS_ASYNC, msync finds holes and does nothing else. */
 	if (errno != EINVAL || msync(pointer(lo), hi - lo, MS_ASYNC) != 0)
 		return -1;
 	for (uintptr_t at = lo; at < hi; at += vv_memory_page()) /* Linux < 5.14 */

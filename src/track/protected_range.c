@@ -15,7 +15,7 @@ struct range_table {
 };
 
 static _Atomic(struct range_table *) table; /* NULL while there is no range */
-/* Has the same capacity: removing a range needs no memory */
+/* Has the same capacity: removing a range needs no memory. */
 static struct range_table *spare;
 static atomic_uint looking;
 static struct vv_protected_range *retired;

@@ -19,9 +19,9 @@ struct vv_protected_range {
 };
 
 enum vv_protected_range_mark {
-	/* Set before the page is protected, cleared after it is unprotected */
+	/* Set before the page is protected, cleared after it is unprotected. */
 	VV_PROTECTED_RANGE_SET,
-	/* To be protected, but a system call was writing to it: it is unprotected */
+	/* To be protected, but a system call was writing to it: it is unprotected. */
 	VV_PROTECTED_RANGE_SKIPPED,
 };
 
@@ -39,11 +39,11 @@ bool vv_protected_range_is_unused(uintptr_t lo, uintptr_t hi);
 int vv_protected_range_insert(struct vv_protected_range *r); /* the space must be free */
 /* Removes it from the table. It is freed once it is no longer held. */
 void vv_protected_range_remove(struct vv_protected_range *r);
-/* Any range of the owner in the table */
+/* Any range of the owner in the table. */
 struct vv_protected_range *vv_protected_range_of(const void *owner);
 /* Are removed ranges of the owner still held? Frees removed ranges that are not held. */
 bool vv_protected_range_reap(const void *owner);
-/* In the child: the threads that held ranges are gone */
+/* In the child: the threads that held ranges are gone. */
 void vv_protected_range_forked(void);
 
 /* ---- marks */

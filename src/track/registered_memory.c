@@ -46,7 +46,7 @@ static void end(const sigset_t *mask)
 
 static bool unregister(int uffd, uintptr_t lo, uintptr_t hi)
 {
-	/* The kernel skips holes */
+	/* The kernel skips holes. */
 	return ioctl(uffd, UFFDIO_UNREGISTER, &(struct uffdio_range){lo, hi - lo}) == 0;
 }
 

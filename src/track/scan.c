@@ -1,4 +1,4 @@
-/* Finds written pages in the kernel's page tables. userfaultfd in WP_ASYNC mode lets the first
+/* Finds written pages in the kernel's page tables. In WP_ASYNC mode, userfaultfd lets the first
  * write to a protected page continue and drops its mark. PAGEMAP_SCAN finds pages without the mark,
  * and can set it again in the same step. */
 #include "track/scan.h"
@@ -93,8 +93,8 @@ static void protect_part(void *arg, size_t i)
 		atomic_store(&p->err, err);
 }
 
-/* To the scan, a hole in the address space looks like unwritten pages. msync finds holes by reading
- * the mappings, and MS_ASYNC starts no writing. */
+/* To the scan, a hole in the address space looks like unwritten pages. A call of msync finds holes
+ * by reading the mappings, and MS_ASYNC starts no writing. */
 static int check_mapped(const struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 {
 	if (s->owner != getpid() || msync((void *)lo, hi - lo, MS_ASYNC) != 0)
@@ -141,8 +141,8 @@ void vv_scan_detach(struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 }
 
 /* Finds pages of [*lo, hi) that have the categories `are` and lack `are_not`. Stops after
- * VV_MARKS_AT_ONCE ranges or max_pages pages (0: no limit). *n: the number of ranges. *lo: the
- * address to continue at, or hi at the end. */
+ * VV_MARKS_AT_ONCE ranges or max_pages pages (0: no limit). Sets *n to the number of ranges, and
+ * *lo to the address to continue at, or to hi at the end. */
 static int scan(struct vv_scan *s, uintptr_t *lo, uintptr_t hi, uint64_t flags, uint64_t are, uint64_t are_not, uint64_t max_pages, size_t *n)
 {
 	struct vv_marks_query q = {.flags = flags | VV_MARKS_CHECK, .all = are, .none = are_not, .max_pages = max_pages};
@@ -233,7 +233,7 @@ int vv_scan_collect(struct vv_scan *s, uintptr_t lo, uintptr_t hi, seen_fn *seen
 		if (rc)
 			break;
 		pages = pages_found(s, n);
-		/* Extrapolated */
+		/* The share so far is extrapolated to the rest of the range. */
 		if ((double)pages * (double)(hi - lo) > (double)few * (double)(next - lo))
 			return sweep(s, lo, hi, VV_MARKS_SET, VV_MARKS_WRITTEN, 0, seen, arg);
 		rc = rearm_found(s, n, seen, arg);

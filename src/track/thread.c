@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 
 enum { AT_A_TIME = 64 };
-/* Glibc: so many keys need no allocation when a thread first sets them */
+/* Glibc: so many keys need no allocation when a thread first sets them. */
 enum { PLAIN_KEYS = 32 };
 
 static _Atomic(struct vv_thread *) threads;

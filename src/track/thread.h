@@ -28,7 +28,7 @@ struct vv_thread {
 	unsigned long n_enabled; /* the value of n_enabled at that time */
 	unsigned long removals;   /* as of its last fault outside all ranges */
 	void *escape;             /* where to continue if memory is gone; NULL: nowhere */
-	/* The signals blocked before the write fault that it is in; NULL: it is in none */
+	/* The signals blocked before the write fault that it is in; NULL: it is in none. */
 	const sigset_t *blocked;
 	unsigned held;            /* signals that the program's handler has blocked (chain.c) */
 

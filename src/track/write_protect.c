@@ -1,7 +1,7 @@
 /* Write protection of memory: faults, protecting pages, and system calls that write to protected
- * memory. protected_range.c holds the ranges and their bits, kernel_writes.c the program's system
- * calls in progress, and thread.c the state of threads. page_protection.c calls the kernel, and
- * chain.c installs the signal handlers. */
+ * memory. The ranges and their bits are in protected_range.c, the program's system calls in
+ * progress in kernel_writes.c, and the state of threads in thread.c. The kernel is called by
+ * page_protection.c, and chain.c installs the signal handlers. */
 #include "track/write_protect.h"
 #include "base/err.h"
 #include "base/block_signals.h"

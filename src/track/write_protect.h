@@ -48,8 +48,8 @@ int vv_write_protect_check(const struct vv_write_protect *f);
 
 /* Calls seen(arg, lo, hi) for every unprotected part of [lo, hi) that must not be protected. The
  * program has restricted the rights of its pages there, and unprotecting them would undo that.
- * Reads /proc/thread-self/maps once, for ranges that are entirely unprotected or were changed by the
- * program. May return VV_ENOMEM. */
+ * Reads /proc/thread-self/maps once, for ranges that are entirely unprotected or were changed by
+ * the program. May return VV_ENOMEM. */
 int vv_write_protect_find_protected(struct vv_write_protect *f, uintptr_t lo, uintptr_t hi, void (*seen)(void *arg, uintptr_t lo, uintptr_t hi), void *arg);
 /* For wrappers of mprotect, munmap and the like, inside a vv_write_protect_begin_syscall. From now
  * on unprotected pages of these ranges are not touched. */
@@ -72,7 +72,7 @@ void vv_write_protect_each_syscall(void (*fn)(void *arg, uintptr_t lo, uintptr_t
 /* ---- memory that is freed (src/preload/wrap/wrap_free.c, wrap_memory.c) */
 
 /* The number of protected pages. While it is 0, freed memory need not be checked. (C++ programs of
- * the tests include this header: no C atomics.) */
+ * the tests include this header: no C atomics.). */
 extern long vv_write_protect_n_pages;
 
 static inline bool vv_write_protect_is_active(void)
