@@ -82,9 +82,9 @@ static int agree_on_era(struct varve *v, uint64_t epoch, uint64_t *era)
 	return rc;
 }
 
-/* The session continues from an epoch that it has neither written nor known. From now on it may
- * refer only to content that it has found since. If the epoch's number lies in the session's own
- * era but the epoch does not belong to it, another era begins. */
+/* The session may continue from an epoch that has replaced the one it had written or read. Then it
+ * may refer only to content that it has found since. If the epoch's number lies in the session's
+ * own era but the epoch does not belong to it, another era begins. */
 static void forget_replaced(struct varve *v, uint64_t epoch, uint64_t token)
 {
 	if (epoch >= v->tip.era && token && token != v->tip.token)
