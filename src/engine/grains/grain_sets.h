@@ -1,6 +1,6 @@
 /* Regions with fine-grained dedup: device memory, and host memory if the program or an option asks
- * for it. Regions with equal space, method and grain form a set. A set has a sieve (space/space.h),
- * which finds new data at a checkpoint before the call returns. New data go to
+ * for it. Regions with equal space, device, method and grain form a set. A set has a sieve
+ * (space/space.h), which finds new data at a checkpoint before the call returns. New data go to
  * engine/grains/new_data.h, and their pages into layers. From these locations, pieces of this epoch
  * and of later ones that copy from it become runs. */
 #ifndef VV_ENGINE_GRAINS_GRAIN_SETS_H
@@ -50,7 +50,7 @@ struct vv_fine {
 	struct vv_shared_runs *next; /* its future table */
 };
 
-/* The location of the bytes at..end of an epoch's data, as runs that begin at `at`. */
+/* The location of the bytes at..end of an epoch's data. Offset 0 of the runs is `at`. */
 struct vv_set_location {
 	uint32_t ordinal;
 	uint64_t at, end;
