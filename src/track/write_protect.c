@@ -1,6 +1,6 @@
 /* Write protection of memory: faults, protecting pages, and system calls that write to protected
- * memory. The ranges and their bits are in protected_range.c, the program's system calls in
- * progress in kernel_writes.c, and the state of threads in thread.c. The kernel is called by
+ * memory. The ranges and their bits are in protected_range.c, and the state of threads in thread.c.
+ * The program's system calls in progress are in kernel_writes.c. The kernel is called by
  * page_protection.c, and chain.c installs the signal handlers. */
 #include "track/write_protect.h"
 #include "base/err.h"

@@ -72,7 +72,7 @@ void vv_write_protect_each_syscall(void (*fn)(void *arg, uintptr_t lo, uintptr_t
 /* ---- memory that is freed (src/preload/wrap/wrap_free.c, wrap_memory.c) */
 
 /* The number of protected pages. While it is 0, freed memory need not be checked. (C++ programs of
- * the tests include this header: no C atomics.). */
+ * the tests include this header: no C atomics.) */
 extern long vv_write_protect_n_pages;
 
 static inline bool vv_write_protect_is_active(void)
