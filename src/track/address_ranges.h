@@ -1,4 +1,4 @@
-/* Stretches of memory, noted one by one, of which only what lies in one stretch is of interest. */
+/* A list of memory ranges, each clipped to one range of interest. */
 #ifndef VV_TRACK_ADDRESS_RANGES_H
 #define VV_TRACK_ADDRESS_RANGES_H
 
@@ -7,17 +7,17 @@
 #include <stdint.h>
 
 struct vv_address_ranges {
-	uintptr_t lo, hi; /* of interest */
+	uintptr_t lo, hi; /* the range of interest */
 	size_t n, cap;
 	struct vv_address_ranges_part {
 		uintptr_t lo, hi;
 	} *at; /* from malloc */
-	bool failed; /* there was no memory for one of them */
+	bool failed; /* there was no memory for a range */
 };
 
-/* arg: the pieces. */
+/* Adds a range. arg: the struct vv_address_ranges. */
 void vv_address_ranges_note(void *arg, uintptr_t lo, uintptr_t hi);
-/* Sorted, disjoint, not even touching. */
+/* Sorts the ranges and joins those that overlap or touch. */
 void vv_address_ranges_tidy(struct vv_address_ranges *p);
 
 #endif

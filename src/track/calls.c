@@ -14,7 +14,7 @@ void vv_calls_each(const struct vv_calls *c, uintptr_t lo, uintptr_t hi, void (*
 {
 	const struct vv_address_ranges *p = &c->noted;
 
-	if (p->failed && lo < hi) /* it may be any of it */
+	if (p->failed && lo < hi) /* all of it may be written */
 		fn(arg, lo, hi);
 	for (size_t i = 0; i < p->n; i++) {
 		uintptr_t first = p->at[i].lo > lo ? p->at[i].lo : lo, end = p->at[i].hi < hi ? p->at[i].hi : hi;

@@ -1,5 +1,7 @@
-/* System calls under way at the moment at which memory, just looked at, is watched anew. The kernel may have made sure before that moment that it may write, and will not do so again: a read
- * past the page cache (O_DIRECT) holds the pages and has the device write them. So what such a call writes into counts as written the next time, too. */
+/* System calls that are in progress when memory is watched again after a search for written pages.
+ * The kernel may have checked its right to write before that moment, and does not check again. A
+ * read that bypasses the page cache (O_DIRECT) pins the pages, and the device writes them. So the
+ * memory that such a call writes to counts as written the next time, too. */
 #ifndef VV_TRACK_CALLS_H
 #define VV_TRACK_CALLS_H
 
@@ -9,9 +11,10 @@ struct vv_calls {
 	struct vv_address_ranges noted;
 };
 
-/* Those that are under way now, in place of those that were. When the memory has been looked at and before any of it is read: what others have written that are over by then is there. */
+/* Replaces the noted calls by those in progress now. Call it after the search for written pages and
+ * before any page is read. The bytes of calls that have ended by then are already in memory. */
 void vv_calls_note(struct vv_calls *c);
-/* Calls fn(arg, lo, hi) for what those that were noted write into of [lo, hi), in pages. */
+/* Calls fn(arg, lo, hi) for the parts of [lo, hi), in pages, that the noted calls write to. */
 void vv_calls_each(const struct vv_calls *c, uintptr_t lo, uintptr_t hi, void (*fn)(void *arg, uintptr_t lo, uintptr_t hi), void *arg);
 void vv_calls_fini(struct vv_calls *c);
 

@@ -1,6 +1,8 @@
-/* Handlers that stand before the program's. The program's own action is kept here and called by hand, with the signal mask
- * that the kernel would have given it, but for SIGSEGV and SIGBUS, so that it can write into a fence; where it has none, the default is put
- * back and the fault happens again, so that the process dies of the right signal, at the right instruction, with a core. */
+/* Handlers that run before the program's handlers. The program's own action is kept here and called
+ * with the signal mask that the kernel would have set. SIGSEGV and SIGBUS are excepted, so that the
+ * program's handler can write to write-protected memory. If the program has no handler, the default
+ * action is restored and the fault is repeated. The process then dies of the right signal, at the
+ * right instruction, with a core. */
 #include "track/chain.h"
 #include "base/err.h"
 #include "track/thread.h"
@@ -16,18 +18,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Somebody who takes the signal by the raw system call may pass on to the handler he found, ours. If we then stand before him,
- * at the same function, the two would call each other for ever; so we come back at another one. */
+/* Code that installs a handler by the raw system call may call the handler that it found, which is
+ * ours. If we then installed the same function again, the two would call each other for ever. So we
+ * install another entry point. */
 enum { LEVELS = 3 };
 
 struct chain {
-	atomic_int levels;             /* entry points that have been installed */
-	struct sigaction next[LEVELS]; /* where each passes on to */
+	atomic_int levels;             /* number of installed entry points */
+	struct sigaction next[LEVELS]; /* the next action for each of them */
 };
 
 static struct chain chains[2]; /* SIGSEGV, SIGBUS */
 static bool (*_Atomic mine)(int sig, siginfo_t *info, void *context);
-/* Held with all signals blocked and for a few instructions: handlers take it too. */
+/* Held only for a few instructions with all signals blocked, since handlers take it too. */
 static atomic_flag busy = ATOMIC_FLAG_INIT;
 
 static struct chain *chain_of(int sig)
@@ -37,10 +40,12 @@ static struct chain *chain_of(int sig)
 
 /* ---- masks
  *
- * Two signals are the C library's own: its functions leave them out of every mask, so that only the kernel can be told. Ours hold back the one that
- * cancels threads: in a handler, with everything blocked, is no place to end.
- * While the program's handler runs the other one, by which setuid reaches all threads, is blocked as a mark: SIGSEGV or SIGBUS, which are open then,
- * are blocked as far as the program knows (`held` of its thread tells which). Like them it goes when the handler returns, or leaves by siglongjmp. */
+ * Two signals belong to the C library. Its functions remove them from every mask, so they can be
+ * set only by a system call. Our masks block CANCEL, which cancels threads: a thread must not end
+ * in a handler with all signals blocked. MARK, by which setuid reaches all threads, is blocked
+ * while the program's handler runs. It serves as a mark: SIGSEGV or SIGBUS is unblocked then, but
+ * the program believes that it is blocked. `held` of the thread records which. The mark disappears
+ * with the mask when the handler returns or leaves by siglongjmp. */
 enum { CANCEL = 32, MARK = 33 };
 enum { KERNEL_SET = 8 }; /* bytes of a mask */
 
@@ -88,7 +93,7 @@ static void fill(sigset_t *set)
 	add(set, CANCEL);
 }
 
-/* ---- what the program's handlers have blocked */
+/* ---- signals blocked by the program's handlers */
 
 enum { HELD_SEGV = 1, HELD_BUS = 2 };
 
@@ -136,7 +141,7 @@ static void unlock(const sigset_t *mask)
 
 /* ---- handlers */
 
-/* The C library's: the name itself may be interposed, by us. */
+/* The C library's sigaction. The name itself may be interposed by us. */
 static int real_sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 {
 	static int (*_Atomic real)(int, const struct sigaction *, struct sigaction *);
@@ -156,11 +161,12 @@ static void die(int sig, bool sent)
 	struct sigaction dfl = {.sa_handler = SIG_DFL};
 
 	real_sigaction(sig, &dfl, NULL);
-	if (sent) /* by kill(2): nothing will fault again */
+	if (sent) /* by kill(2): no fault will be repeated */
 		syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), sig);
 }
 
-/* The program has it blocked, being in the handler of the same: a fault ends it; what somebody has sent waits until it is not. */
+/* The program believes that the signal is blocked, since it is in a handler for it. A fault ends
+ * the process. A signal sent by a process stays pending until the program unblocks it. */
 static void handle_blocked(int sig, siginfo_t *info, ucontext_t *context)
 {
 	if (info->si_code > 0) {
@@ -171,7 +177,8 @@ static void handle_blocked(int sig, siginfo_t *info, ucontext_t *context)
 	syscall(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)syscall(SYS_gettid), sig, info);
 }
 
-/* The return from the signal undoes the mask. Without a record of the thread, the mask is the kernel's. */
+/* The return from the signal restores the mask. Without a record of the thread, the mask is the
+ * kernel's. */
 static void call(const struct sigaction *act, struct vv_thread *self, unsigned held, int sig, siginfo_t *info, ucontext_t *context)
 {
 	sigset_t mask = context->uc_sigmask;
@@ -221,9 +228,10 @@ static void pass_on(int level, int sig, siginfo_t *info, ucontext_t *context)
 		call(&act, self, held, sig, info, context);
 }
 
-/* A thread that may be cancelled at any instruction must not be in a handler of ours, nor find all signals blocked where it ends. First it becomes one that
- * ends only where it waits; but the C library may have sent it a signal meanwhile, which would end it in our first wait, whatever is held there.
- * So it waits here for nothing: that takes the signal, or makes sure that there is none. */
+/* A thread with asynchronous cancellation must not end in our handler or with all signals blocked.
+ * First its cancellation becomes deferred. But the C library may already have sent a signal, which
+ * would end the thread in our first wait, whatever it holds there. So the thread makes an empty
+ * wait here. That wait takes the signal, or shows that there is none. */
 static void forbid_cancel(const ucontext_t *context)
 {
 	sigset_t all;
@@ -234,7 +242,7 @@ static void forbid_cancel(const ucontext_t *context)
 	set_mask(SIG_SETMASK, &all, NULL);
 }
 
-/* Here it ends at the latest, with nothing left undone. */
+/* Here a cancelled thread ends at the latest, with nothing left undone. */
 static void allow_cancel(const ucontext_t *context)
 {
 	int type;
@@ -276,7 +284,7 @@ static void take_third(int sig, siginfo_t *info, void *context)
 
 static void (*const entry[LEVELS])(int, siginfo_t *, void *) = {take_first, take_second, take_third};
 
-/* Which entry point is in force, or -1. */
+/* The installed entry point, or -1. */
 static int level_of(const struct sigaction *act)
 {
 	for (int i = 0; i < LEVELS; i++)
@@ -326,7 +334,8 @@ int vv_chain_sigaction(int sig, const struct sigaction *act, struct sigaction *o
 	if (!c || atomic_load(&c->levels) == 0)
 		return 0;
 	if (act)
-		after = *act; /* outside the lock: their memory may be write-protected */
+		/* Outside the lock: the caller's memory may be write-protected. */
+		after = *act;
 	lock(&mask);
 	if (real_sigaction(sig, NULL, &now) == 0)
 		level = level_of(&now);

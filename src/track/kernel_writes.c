@@ -1,6 +1,7 @@
-/* A slot is (lo, hi); hi = 0 is an empty one, and hi is written last and cleared first. A reader who meets the same hi
- * before and after lo may still have mixed two successive calls, but then the second one was published after the reader
- * began to look, and he who shuts a fence has told of it before he looks: that call sees it (vv_write_protect_begin_syscall). */
+/* A slot is (lo, hi), and hi = 0 marks an empty slot. hi is written last and cleared first. A
+ * reader that finds the same hi before and after lo may still have mixed two successive calls. But
+ * then the second call was published after the reader began. A thread that protects pages announces
+ * that before it reads the slots, so that call sees it (vv_write_protect_begin_syscall). */
 #include "track/kernel_writes.h"
 #include "track/thread.h"
 #include <stddef.h>
@@ -24,7 +25,7 @@ void vv_kernel_writes_leave(void)
 	struct vv_thread *t = vv_thread_self();
 	unsigned i;
 
-	if (!t || t->depth == 0) /* the thread's record was given back in between */
+	if (!t || t->depth == 0) /* the thread's record was released in between */
 		return;
 	i = t->depth - 1;
 	if (i < VV_THREAD_SLOTS)

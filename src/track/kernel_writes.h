@@ -1,11 +1,11 @@
-/* Which memory the kernel is writing into on behalf of which thread, right now. Each thread publishes its own, without
- * locks; anyone may look. Safe in signal handlers. */
+/* The memory that the kernel is writing on behalf of each thread at this moment. Each thread
+ * publishes its own ranges without locks, and any thread may read them. Safe in signal handlers. */
 #ifndef VV_TRACK_KERNEL_WRITES_H
 #define VV_TRACK_KERNEL_WRITES_H
 
 #include <stdint.h>
 
-/* Nests; beyond VV_THREAD_SLOTS nothing is published. */
+/* Calls nest. Ranges beyond VV_THREAD_SLOTS are not published. */
 void vv_kernel_writes_enter(uintptr_t lo, uintptr_t hi);
 void vv_kernel_writes_leave(void);
 void vv_kernel_writes_each(void (*fn)(void *arg, uintptr_t lo, uintptr_t hi), void *arg);

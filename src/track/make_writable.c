@@ -1,4 +1,5 @@
-/* Rights are told by /proc/self/maps, and given back as it told them. Memory that a fence has shut looks the same: fences are asked first. */
+/* Access rights are read from /proc/thread-self/maps and restored from it. Memory that is
+ * write-protected for a checkpoint looks the same there. So that protection is removed first. */
 #include "track/make_writable.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -48,7 +49,7 @@ static bool add_protected(void *arg, uintptr_t lo, uintptr_t hi, const struct vv
 	return s->rc == 0;
 }
 
-/* Some systems let nothing be both writable and executable. */
+/* Some systems do not allow memory to be both writable and executable. */
 static int open_piece(struct reopen_search *s, const struct vv_make_writable_piece *p)
 {
 	int open = PROT_READ | PROT_WRITE, error;

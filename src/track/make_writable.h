@@ -1,4 +1,5 @@
-/* Memory that the program has shut to writes (mprotect), opened for a while to be filled, and shut again as it was. */
+/* Makes memory that the program has made read-only (mprotect) writable for a while, and restores
+ * its rights. */
 #ifndef VV_TRACK_MAKE_WRITABLE_H
 #define VV_TRACK_MAKE_WRITABLE_H
 
@@ -7,13 +8,16 @@
 struct vv_make_writable { /* starts as zeros */
 	struct vv_make_writable_piece *v;
 	size_t n, cap;
-	unsigned entered; /* vv_write_protect_begin_syscall, so many times: by the thread that opens, which shuts, too */
+	/* Calls of vv_write_protect_begin_syscall: begin and end must run on the same thread. */
+	unsigned entered;
 };
 
-/* Opens what cannot be written of the ranges, which it sorts and joins; until it is shut, fences around it stay open as well. If some of it cannot be opened,
- * nothing is: VV_EINVAL, and *bad is the first stretch of that. Not opened: what is not mapped; what is shared, for others see it. */
+/* Makes the read-only parts of the ranges writable. Sorts and joins the ranges. Until
+ * vv_make_writable_end, write protection for checkpoints is off there as well. If some part cannot
+ * be made writable, nothing is changed. Then the result is VV_EINVAL, and *bad is the first such
+ * part. Unmapped memory is refused, and so is shared memory, since other processes see it. */
 int vv_make_writable_begin(struct vv_make_writable *l, struct vv_memory_range *r, size_t n, struct vv_memory_range *bad);
-/* All that was opened is as it was. Fails if the kernel refuses, and leaves open what cannot be shut. */
+/* Restores the rights of all parts. Fails if the kernel refuses, and leaves such parts writable. */
 int vv_make_writable_end(struct vv_make_writable *l);
 
 #endif

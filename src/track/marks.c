@@ -1,4 +1,5 @@
-/* The names of linux/fs.h and linux/userfaultfd.h for this are newer than many systems' headers, so they are given here. */
+/* The names in linux/fs.h and linux/userfaultfd.h are newer than many systems' headers. So they are
+ * defined here. */
 #include "track/marks.h"
 #include <errno.h>
 #include <linux/userfaultfd.h>
@@ -28,7 +29,8 @@ int vv_marks_find(int pagemap, const struct vv_marks_query *q, uint64_t *lo, uin
 		return errno;
 	*n = (size_t)got;
 	*lo = hi;
-	/* Linux 6.18 leaves a stale walk_end behind when it found more than 512 stretches: it is only a lower bound. */
+	/* Linux 6.18 leaves a stale walk_end if it found more than 512 ranges. So walk_end is only
+	 * a lower bound. */
 	if (*n == VV_MARKS_AT_ONCE)
 		*lo = r.walk_end > found[*n - 1].hi ? r.walk_end : found[*n - 1].hi;
 	return 0;
@@ -48,8 +50,8 @@ int vv_marks_watch(int uffd, uint64_t lo, uint64_t hi)
 	return ioctl(uffd, UFFDIO_REGISTER, &r) == 0 ? 0 : errno;
 }
 
-/* Every page is asked for, and of none what it is: so what is found is one stretch. With no room for it at all the kernel would be quicker still, but some fall over
- * that where a huge page is cut. */
+/* All pages match and no categories are requested, so the result is one range. With no room for a
+ * result the kernel would be even faster, but some kernels then fail where a huge page is split. */
 int vv_marks_set(int pagemap, uint64_t lo, uint64_t hi)
 {
 	while (lo < hi) {
@@ -61,7 +63,8 @@ int vv_marks_set(int pagemap, uint64_t lo, uint64_t hi)
 			continue;
 		if (got < 0)
 			return errno;
-		lo = got == 0 ? hi : all.hi; /* beyond which something is not mapped, or there is no more */
+		/* Beyond this, memory is unmapped or the range ends. */
+		lo = got == 0 ? hi : all.hi;
 	}
 	return 0;
 }

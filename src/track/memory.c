@@ -1,6 +1,7 @@
-/* The process's maps and the limits beside it, read without malloc: the questions are asked while memory is being write-protected. They are those of /proc/thread-self:
- * /proc/self is that of the first thread, and empty once that has ended, though others go on.
- * A line is "lo-hi rwxp offset dev inode   path"; the path may be as long as it likes, and the inode is 0 where there is no file. */
+/* Reads the mappings of the process and their limit without malloc, since this also happens while
+ * memory is being write-protected. The files are those of /proc/thread-self. /proc/self is that of
+ * the first thread, and is empty once that thread has ended. A line is "lo-hi rwxp offset dev inode
+ * path". The path may have any length, and the inode is 0 if there is no file. */
 #include "track/memory.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +13,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Kept for what the program maps while pages are write-protected: libraries, stacks, arenas. */
-#define RESERVED_SHARE 4u /* one part in so many is left to the program */
+/* Mappings are reserved for the program while pages are write-protected: libraries, stacks,
+ * arenas. */
+#define RESERVED_SHARE 4u /* one part in so many is reserved for the program */
 #define DEFAULT_MAX_MAPS 65530u
 
 #define ADVICE_POPULATE_WRITE 23 /* newer than some kernel headers */
@@ -74,7 +76,7 @@ static int next_char(struct lines *in)
 	return (unsigned char)in->buf[in->at++];
 }
 
-/* The next line without its end, cut to what fits; false at the end of the file. */
+/* Reads the next line without its end, truncated to cap. Returns false at the end of the file. */
 static bool next_line(struct lines *in, char *line, size_t cap)
 {
 	size_t n = 0;
@@ -91,7 +93,8 @@ static bool next_line(struct lines *in, char *line, size_t cap)
 
 enum { FILE_NAME = 48 };
 
-/* The device and inode of a mapping: both in one text. False: it is of no file. */
+/* Copies the device and inode of a mapping as one text. Returns false if the mapping has no
+ * file. */
 static bool file_of(const char *text, char name[FILE_NAME])
 {
 	size_t n = strcspn(text, " "), all = n + strspn(text + n, " ");
@@ -105,7 +108,8 @@ static bool file_of(const char *text, char name[FILE_NAME])
 	return true;
 }
 
-/* Points into the line. image: the file that was last mapped to be executed; the data of programs and libraries follow their code. */
+/* m points into the line. image: the last file that was mapped executable. The data of programs and
+ * libraries follow their code. */
 static bool parse(char *line, char image[FILE_NAME], struct vv_memory_map *m)
 {
 	char *p, file[FILE_NAME] = "";
@@ -131,11 +135,11 @@ static bool parse(char *line, char image[FILE_NAME], struct vv_memory_map *m)
 	return true;
 }
 
-/* A range is so if all of it is mapped, by mappings that fit. */
+/* A range is ok if all of it is mapped, and `fits` holds for all its mappings. */
 void vv_memory_look(struct vv_memory_range *r, size_t n, bool (*fits)(const struct vv_memory_map *m))
 {
 	struct lines in = {.fd = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC)};
-	uintptr_t at = n ? r[0].lo : 0; /* the range is known to be fine up to here */
+	uintptr_t at = n ? r[0].lo : 0; /* the range is ok up to here */
 	char line[512], image[FILE_NAME] = "";
 	struct vv_memory_map m;
 	size_t k = 0;
@@ -151,7 +155,7 @@ void vv_memory_look(struct vv_memory_range *r, size_t n, bool (*fits)(const stru
 			bool fine = m.lo <= at && fits(&m);
 
 			if (fine && r[k].hi > m.hi) {
-				at = m.hi; /* the next mapping tells */
+				at = m.hi; /* the next mapping decides */
 				break;
 			}
 			r[k].ok = fine;
@@ -182,8 +186,8 @@ static bool is_readonly(const struct vv_memory_map *m)
 	return memcmp(m->mode, "r-", 2) == 0 && m->mode[3] == 'p';
 }
 
-/* PROCMAP_QUERY (Linux 6.11): the mapping at an address, without going over all others, which may be many thousands. Its names
- * in linux/fs.h are newer than many systems' headers. */
+/* PROCMAP_QUERY (Linux 6.11) finds the mapping at an address without reading the others, which may
+ * be many thousands. Its names in linux/fs.h are newer than many systems' headers. */
 struct query {
 	uint64_t size, flags, address, lo, hi, mode, page_size, offset, inode;
 	uint32_t dev_major, dev_minor, name_size, build_id_size;
@@ -194,7 +198,7 @@ struct query {
 
 enum { QUERY_READABLE = 1, QUERY_WRITABLE = 2, QUERY_SHARED = 8 };
 
-/* 1: all of it is; 0: it is not; -1: the kernel cannot tell. */
+/* Returns 1 if all of it is read-only, 0 if not, and -1 if the kernel cannot report it. */
 static int query_readonly(int maps, uintptr_t lo, uintptr_t hi)
 {
 	while (lo < hi) {
@@ -226,7 +230,7 @@ bool vv_memory_are_readonly(struct vv_memory_range *r, size_t n)
 	return true;
 }
 
-/* msync does nothing but look, if it need not wait. */
+/* With MS_ASYNC, msync only checks the mappings. */
 bool vv_memory_mapped(const void *p, size_t len)
 {
 	uintptr_t page = vv_memory_page(), lo = (uintptr_t)p & ~(page - 1);
@@ -234,7 +238,8 @@ bool vv_memory_mapped(const void *p, size_t len)
 	return len == 0 || msync((void *)lo, (uintptr_t)p + len - lo, MS_ASYNC) == 0 || errno != ENOMEM;
 }
 
-/* Is this /proc/self/maps, and the one of this process? Then the stack is writable. */
+/* Is this really the /proc/thread-self/maps of this process? Then it reports the stack as
+ * writable. */
 static bool can_read_maps(void)
 {
 	struct vv_memory_range here = {.lo = (uintptr_t)&here, .hi = (uintptr_t)(&here + 1)};
@@ -248,7 +253,7 @@ bool vv_memory_is_writable(const struct vv_memory_map *m)
 	return m->mode[1] == 'w';
 }
 
-/* What is left of range k, from *at on, in a mapping and in the hole before it. */
+/* Reports the rest of the range, from *at on, in the mapping and in the hole before it. */
 static bool walk_range(const struct vv_memory_range *r, uintptr_t *at, const struct vv_memory_map *m, vv_memory_stretch *fn, void *arg)
 {
 	uintptr_t hole = m->lo < r->hi ? m->lo : r->hi, end = m->hi < r->hi ? m->hi : r->hi;
@@ -279,7 +284,7 @@ void vv_memory_walk(const struct vv_memory_range *r, size_t n, vv_memory_stretch
 		while (more && k < n && at < m.hi) {
 			more = walk_range(&r[k], &at, &m, fn, arg);
 			if (at < r[k].hi)
-				break; /* the next mapping tells */
+				break; /* the next mapping decides */
 			k++;
 			at = k < n ? r[k].lo : 0;
 		}
@@ -314,7 +319,8 @@ size_t vv_memory_tidy(struct vv_memory_range *r, size_t n)
 	return kept;
 }
 
-/* Not by the C library's function: that one is the program's, and asks at the fence (src/preload/wrap/wrap_memory.c). */
+/* Does not call the C library's function. The program's calls of it are wrapped
+ * (src/preload/wrap/wrap_memory.c). */
 int vv_memory_set_rights(uintptr_t lo, uintptr_t hi, int rights)
 {
 	return (int)syscall(SYS_mprotect, lo, hi - lo, rights);

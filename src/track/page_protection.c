@@ -1,5 +1,6 @@
-/* Two ways to stop a write. mprotect splits mappings, of which a process may have some 65 thousand, and the kernel knows
- * nothing of our doing; userfaultfd marks single pages. Both make a system call that writes there fail with EFAULT. */
+/* Two ways to stop a write. The first, mprotect, splits mappings, of which a process may have about
+ * 65 thousand. The kernel does not know our purpose. The second, userfaultfd, marks single pages.
+ * With both, a system call that writes to the pages fails with EFAULT. */
 #include "track/page_protection.h"
 #include "base/err.h"
 #include "base/own_fds.h"
@@ -29,7 +30,8 @@ struct vv_page_protection_ops {
 	int (*open)(struct vv_page_protection *g);
 	int (*add)(struct vv_page_protection *g, uintptr_t lo, uintptr_t hi);
 	bool (*remove)(struct vv_page_protection *g, uintptr_t lo, uintptr_t hi);
-	int (*shut)(struct vv_page_protection *g, uintptr_t lo, uintptr_t hi); /* as system calls: 0 or -1 */
+	/* Both shut and lift return 0 or -1, like system calls. */
+	int (*shut)(struct vv_page_protection *g, uintptr_t lo, uintptr_t hi);
 	int (*lift)(struct vv_page_protection *g, uintptr_t lo, uintptr_t hi);
 	bool (*are_intact)(struct vv_page_protection *g, struct vv_memory_range *r, size_t n);
 	void (*may_shut)(struct vv_memory_range *r, size_t n);
@@ -37,7 +39,7 @@ struct vv_page_protection_ops {
 
 static void *pointer(uintptr_t address)
 {
-	return (void *)address; /* NOLINT: that is what it is */
+	return (void *)address; /* NOLINT: the conversion is intended */
 }
 
 /* ---- mprotect */
@@ -81,7 +83,8 @@ static bool are_protected(struct vv_page_protection *g, struct vv_memory_range *
 	return vv_memory_are_readonly(r, n);
 }
 
-/* What is open is as the program has it: if it is not writable, opening a fence would undo that. */
+/* Unprotected pages have the program's own rights. If a page is not writable, removing our
+ * protection would override the program's choice. */
 static void may_protect(struct vv_memory_range *r, size_t n)
 {
 	vv_memory_look(r, n, vv_memory_is_watchable);
@@ -101,8 +104,8 @@ static const struct vv_page_protection_ops by_mprotect = {
 
 /* ---- userfaultfd */
 
-/* User mode only: anyone may have that one, and the faults of the kernel would end in EFAULT anyway. Kernels before 5.11 do
- * not know the flag. */
+/* Every user may open a userfaultfd for user mode only. Faults in the kernel would end in EFAULT
+ * anyway. Kernels before 5.11 do not have the flag. */
 static int open_userfault(struct vv_page_protection *g)
 {
 	uint64_t wanted = UFFD_FEATURE_SIGBUS | UFFD_FEATURE_PAGEFAULT_FLAG_WP;
@@ -145,7 +148,7 @@ static int register_pages(struct vv_page_protection *g, uintptr_t lo, uintptr_t 
 	return 0;
 }
 
-/* The kernel opens the pages that it lets go. */
+/* The kernel removes the protection of pages that it unregisters. */
 static bool unregister(struct vv_page_protection *g, uintptr_t lo, uintptr_t hi)
 {
 	return vv_registered_memory_remove(g->fd, lo, hi);
@@ -166,7 +169,8 @@ static int populate(uintptr_t lo, uintptr_t hi)
 {
 	if (madvise(pointer(lo), hi - lo, ADVICE_POPULATE_READ) == 0)
 		return 0;
-	if (errno != EINVAL || msync(pointer(lo), hi - lo, MS_ASYNC) != 0) /* which finds holes, and does nothing else */
+	/* With MS_ASYNC, msync finds holes and does nothing else. */
+	if (errno != EINVAL || msync(pointer(lo), hi - lo, MS_ASYNC) != 0)
 		return -1;
 	for (uintptr_t at = lo; at < hi; at += vv_memory_page()) /* Linux < 5.14 */
 		(void)*(volatile const char *)pointer(at);
@@ -202,7 +206,7 @@ static bool is_armed(int pagemap, size_t at, size_t end)
 	return true;
 }
 
-/* Memory that was unmapped, mapped anew or dropped by madvise lacks the mark. */
+/* Memory that was unmapped, remapped or dropped by madvise has no mark. */
 static bool are_armed(struct vv_page_protection *g, struct vv_memory_range *r, size_t n)
 {
 	int fd = open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
@@ -217,7 +221,7 @@ static bool are_armed(struct vv_page_protection *g, struct vv_memory_range *r, s
 	return ok;
 }
 
-/* The mark is beside the page's rights, not in place of them. */
+/* The mark exists beside the page's rights and does not replace them. */
 static void may_arm(struct vv_memory_range *r, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -281,11 +285,11 @@ int vv_page_protection_clear(struct vv_page_protection *g, uintptr_t lo, uintptr
 		return 0;
 	if (errno != ENOENT)
 		return errno == ENOMEM ? VV_ENOMEM : VV_EINVAL;
-	vv_page_protection_clear_mapped(g, lo, hi); /* what is not registered any more is open */
+	vv_page_protection_clear_mapped(g, lo, hi); /* unregistered memory is unprotected */
 	return 0;
 }
 
-/* The kernel stops at the first hole: go around it by halves. */
+/* The kernel stops at the first hole. So the range is halved until the holes are isolated. */
 void vv_page_protection_clear_mapped(struct vv_page_protection *g, uintptr_t lo, uintptr_t hi)
 {
 	uintptr_t mid = lo + (hi - lo) / 2 / vv_memory_page() * vv_memory_page();
@@ -316,8 +320,8 @@ bool vv_page_protection_is_fault(const struct vv_page_protection *g, int sig, in
 	return sig == g->ops->sig && code == g->ops->code;
 }
 
-/* All of the range at once, as fork copied its protection; a userfaultfd registration is not inherited, so that such a fault is
- * not ours. */
+/* Unprotects all of the range at once, since fork copied its protection. A userfaultfd registration
+ * is not inherited, so such a fault is not ours. */
 bool vv_page_protection_fault_in_child(const struct vv_page_protection *g, uintptr_t lo, uintptr_t hi, uintptr_t page)
 {
 	if (g->ops->shared)

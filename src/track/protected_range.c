@@ -1,6 +1,7 @@
-/* A sorted array of ranges, published whole. Whoever looks into it counts himself in `looking` for the few instructions until he
- * holds the range he found; whoever changes it waits until nobody is looking, and then the old array is his. A range
- * that is still held, perhaps for long, is freed by a later change. */
+/* A sorted array of ranges, replaced as one object. A reader increments `looking` for the few
+ * instructions until it holds the range that it found. A writer waits until `looking` is 0, and
+ * then owns the old array. A range that is still held, perhaps for long, is freed by a later
+ * change. */
 #include "track/protected_range.h"
 #include "base/err.h"
 #include "base/search.h"
@@ -14,7 +15,8 @@ struct range_table {
 };
 
 static _Atomic(struct range_table *) table; /* NULL while there is no range */
-static struct range_table *spare;           /* with room for as many: taking out a range needs no memory */
+/* Has the same capacity: removing a range needs no memory. */
+static struct range_table *spare;
 static atomic_uint looking;
 static struct vv_protected_range *retired;
 
@@ -34,7 +36,7 @@ struct vv_protected_range *vv_protected_range_new(uintptr_t lo, uintptr_t hi, vo
 	return r;
 }
 
-/* The place of the first range that ends above lo. */
+/* The position of the first range that ends above lo. */
 static size_t place_of(const struct range_table *t, uintptr_t lo)
 {
 	size_t i;
@@ -97,7 +99,8 @@ bool vv_protected_range_reap(const void *owner)
 	return more;
 }
 
-/* Puts a new table in place of the old one, which nobody reads any more when it returns. */
+/* Replaces the table and returns the old one. When it returns, no thread reads the old table any
+ * more. */
 static struct range_table *publish(struct range_table *t)
 {
 	struct range_table *old = atomic_exchange(&table, t);
@@ -144,7 +147,7 @@ void vv_protected_range_remove(struct vv_protected_range *r)
 		free(spare);
 		spare = NULL;
 	}
-	/* not before: a looker may just be taking hold of it */
+	/* not before: a reader may just be acquiring it */
 	r->next = retired;
 	retired = r;
 	vv_protected_range_reap(NULL);

@@ -1,4 +1,5 @@
-/* The write-protected ranges of this process, found by address from a signal handler without a lock; with marks for each page. */
+/* The write-protected ranges of this process, with marks for each page. A signal handler finds them
+ * by address without a lock. */
 #ifndef VV_TRACK_PROTECTED_RANGE_H
 #define VV_TRACK_PROTECTED_RANGE_H
 
@@ -10,42 +11,48 @@
 struct vv_protected_range {
 	uintptr_t lo, hi;
 	void *owner;
-	struct vv_protected_range *next; /* among the retired */
+	struct vv_protected_range *next; /* in the list of retired ranges */
 	atomic_uint held;
-	atomic_bool changed_by_program; /* the program has changed rights of its pages itself */
+	atomic_bool changed_by_program; /* the program has changed the rights of its pages */
 	size_t words;
-	_Atomic uint64_t bit[]; /* words of the first kind of mark, words of the second */
+	_Atomic uint64_t bit[]; /* the words of the first mark, then those of the second */
 };
 
 enum vv_protected_range_mark {
-	VV_PROTECTED_RANGE_SET,   /* set before the page is shut, cleared after it was opened */
-	VV_PROTECTED_RANGE_SKIPPED, /* to be shut, but a system call was writing into it: it is open */
+	/* Set before the page is protected, cleared after it is unprotected. */
+	VV_PROTECTED_RANGE_SET,
+	/* To be protected, but a system call was writing to it: it is unprotected. */
+	VV_PROTECTED_RANGE_SKIPPED,
 };
 
-/* NULL, with the error set, if there is no memory. */
+/* Returns NULL, with the error set, if there is no memory. */
 struct vv_protected_range *vv_protected_range_new(uintptr_t lo, uintptr_t hi, void *owner);
 
-/* The first range that ends above lo, if it begins below hi; held until it is released. Safe in a handler. */
+/* The first range that ends above lo, if it begins below hi. The caller must release it. Safe in a
+ * handler. */
 struct vv_protected_range *vv_protected_range_acquire(uintptr_t lo, uintptr_t hi);
 void vv_protected_range_release(struct vv_protected_range *r);
 bool vv_protected_range_any(void); /* one atomic load */
 
-/* ---- changes of the table: one thread at a time, by the caller's lock */
+/* ---- changes of the table: one thread at a time, under the caller's lock */
 bool vv_protected_range_is_unused(uintptr_t lo, uintptr_t hi);
-int vv_protected_range_insert(struct vv_protected_range *r); /* into free space */
-/* Out of the table; freed once it is no longer held. */
+int vv_protected_range_insert(struct vv_protected_range *r); /* the space must be free */
+/* Removes it from the table. It is freed once it is no longer held. */
 void vv_protected_range_remove(struct vv_protected_range *r);
-struct vv_protected_range *vv_protected_range_of(const void *owner); /* any of his in the table */
-/* Are ranges of the owner, taken out, still held? Frees those that are not. */
+/* Any range of the owner in the table. */
+struct vv_protected_range *vv_protected_range_of(const void *owner);
+/* Are removed ranges of the owner still held? Frees removed ranges that are not held. */
 bool vv_protected_range_reap(const void *owner);
-void vv_protected_range_forked(void); /* in the child: the threads that held some are gone */
+/* In the child: the threads that held ranges are gone. */
+void vv_protected_range_forked(void);
 
 /* ---- marks */
-/* Returns by how many more pages have the mark now. */
+/* Sets or clears the mark. Returns the change in the number of marked pages. */
 long vv_protected_range_set(struct vv_protected_range *r, enum vv_protected_range_mark mark, uintptr_t lo, uintptr_t hi, bool on);
-/* By how many there would be more borders, in or at [lo, hi), between pages with the mark and pages without, if that were set. */
+/* The change in the number of borders between marked and unmarked pages, in or at [lo, hi), if the
+ * mark were set or cleared there. */
 long vv_protected_range_borders(struct vv_protected_range *r, enum vv_protected_range_mark mark, uintptr_t lo, uintptr_t hi, bool on);
-/* The first page at or above lo where the mark is, or is not; hi if there is none. */
+/* The first page at or above lo with the mark, or without it; hi if there is none. */
 uintptr_t vv_protected_range_next(struct vv_protected_range *r, enum vv_protected_range_mark mark, uintptr_t lo, uintptr_t hi, bool on);
 
 #endif

@@ -13,13 +13,14 @@ struct registered_range {
 	struct registered_range *next;
 	uintptr_t lo, hi;
 	int uffd;
-	pid_t owner; /* in a child of fork the descriptor speaks of the parent's memory */
+	pid_t owner; /* in a child of fork the descriptor refers to the parent's memory */
 };
 
-/* No memory is allocated or freed under the lock: an allocator may call mremap under its own. */
+/* No memory is allocated or freed under the lock, since an allocator may call mremap under its own
+ * lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct registered_range *first;
-static atomic_bool any; /* was ever registered: until then mremap need not look */
+static atomic_bool any; /* true after the first registration; until then mremap need not search */
 
 void vv_registered_memory_lock(void)
 {
@@ -33,7 +34,7 @@ void vv_registered_memory_unlock(void)
 
 static void begin(sigset_t *mask)
 {
-	vv_block_signals_brief(mask); /* their handlers may call mremap */
+	vv_block_signals_brief(mask); /* signal handlers may call mremap */
 	pthread_mutex_lock(&lock);
 }
 
@@ -45,7 +46,8 @@ static void end(const sigset_t *mask)
 
 static bool unregister(int uffd, uintptr_t lo, uintptr_t hi)
 {
-	return ioctl(uffd, UFFDIO_UNREGISTER, &(struct uffdio_range){lo, hi - lo}) == 0; /* the kernel skips holes */
+	/* The kernel skips holes. */
+	return ioctl(uffd, UFFDIO_UNREGISTER, &(struct uffdio_range){lo, hi - lo}) == 0;
 }
 
 int vv_registered_memory_add(int uffd, uintptr_t lo, uintptr_t hi, uint64_t *ioctls)
@@ -72,7 +74,8 @@ int vv_registered_memory_add(int uffd, uintptr_t lo, uintptr_t hi, uint64_t *ioc
 	return err;
 }
 
-/* Takes the first of them out; NULL: there is none. hi = 0: any range of the descriptor. */
+/* Removes the first match from the list and returns it, or NULL. hi = 0: any range of the
+ * descriptor. */
 static struct registered_range *take_out(int uffd, uintptr_t lo, uintptr_t hi)
 {
 	struct registered_range **at = &first, *r;

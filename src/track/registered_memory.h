@@ -1,5 +1,7 @@
-/* Memory that is registered with a userfaultfd of this process. Registered pages and their neighbours are different mappings to the kernel, and mremap takes
- * only one mapping. So the registration is dropped before mremap; who scans or fences the pages next finds it gone, and registers them anew. */
+/* Memory that is registered with a userfaultfd of this process. To the kernel, registered pages and
+ * their neighbours are different mappings, and mremap accepts only one mapping. So the registration
+ * is dropped before mremap. The next scan or write protection finds it missing and registers the
+ * pages again. */
 #ifndef VV_TRACK_REGISTERED_MEMORY_H
 #define VV_TRACK_REGISTERED_MEMORY_H
 
@@ -7,14 +9,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* For write protection. 0, with the ioctls that the memory takes in *ioctls; or an errno. */
+/* Registers memory for write protection. Returns 0 or an errno. *ioctls: the ioctls that the memory
+ * supports. */
 int vv_registered_memory_add(int uffd, uintptr_t lo, uintptr_t hi, uint64_t *ioctls);
-/* A range as it was added; memory that is gone already is fine. */
+/* The range must be one that was added. Unmapped memory is allowed. */
 bool vv_registered_memory_remove(int uffd, uintptr_t lo, uintptr_t hi);
-/* The descriptor is about to be closed. */
+/* Call it before the descriptor is closed. */
 void vv_registered_memory_forget(int uffd);
 
-/* [p, p+n) becomes one mapping again, if it was one. Nothing of it may be shut. */
+/* [p, p+n) becomes one mapping again, if it was one before. No page of it may be
+ * write-protected. */
 void vv_registered_memory_release(const void *p, size_t n);
 
 /* Around fork, with signals blocked. */

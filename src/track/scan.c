@@ -1,5 +1,6 @@
-/* Written pages from the kernel's own page tables: userfaultfd in WP_ASYNC mode lets the first write to a protected page
- * through and drops its mark; PAGEMAP_SCAN finds the pages without the mark and can set it again in the same step. */
+/* Finds written pages in the kernel's page tables. In WP_ASYNC mode, userfaultfd lets the first
+ * write to a protected page continue and drops its mark. PAGEMAP_SCAN finds pages without the mark,
+ * and can set it again in the same step. */
 #include "track/scan.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -22,18 +23,20 @@
 
 #define FLAG_USER_MODE_ONLY    1
 
-/* Up to one page in so many it is cheaper to protect the written pages anew run by run than to have the scan do it (measured:
- * 1 % of a GiB 4 ms against 22, 10 % 36 against 25). */
+/* Up to one written page in so many, protecting the written pages again run by run is cheaper than
+ * by the scan. Measured on a GiB: 4 ms against 22 at 1 %, 36 ms against 25 at 10 %. */
 enum { SPARSE = 50 };
 
-enum { PART = 8 << 20 }; /* bytes: what is protected by several threads is cut into such parts; one alone, or two, are as quickly done by one */
+/* Bytes: the size of the parts for several threads. One thread protects one or two parts as fast as
+ * several threads. */
+enum { PART = 8 << 20 };
 
-static const double FAULT_COST = 1.5e-6; /* seconds, where it cannot be tried */
+static const double FAULT_COST = 1.5e-6; /* seconds, if it cannot be measured */
 
 struct vv_scan {
 	int uffd, pagemap;
 	struct vv_fd_identity uffd_stamp, pagemap_stamp;
-	pid_t owner; /* in a child of fork both descriptors speak of the parent's memory */
+	pid_t owner; /* in a child of fork both descriptors refer to the parent's memory */
 	double fault_cost; /* seconds */
 	struct vv_marks_found found[VV_MARKS_AT_ONCE];
 };
@@ -45,8 +48,10 @@ static int err_not_attached(void)
 	return vv_err_set(VV_EMISMATCH, "watched memory was unmapped, moved or mapped again, or belongs to the parent process");
 }
 
-/* 0, or what errno was. fresh: none of the pages has been watched before. Then the kernel's scan takes half of the time: it does not look at what it keeps of each page, and where
- * it protects all of 512 pages it flushes all address translations at once. Else it flushes them one by one, for which all cores wait. */
+/* Returns 0 or an errno. fresh: none of the pages was watched before. Then PAGEMAP_SCAN takes half
+ * of the time. It does not examine the state of each page. Where it protects 512 pages together, it
+ * flushes all address translations at once. UFFDIO_WRITEPROTECT flushes them one by one, and all
+ * cores wait for that. */
 static int try_protect(const struct vv_scan *s, bool fresh, uintptr_t lo, uintptr_t hi)
 {
 	struct uffdio_writeprotect w = {.range = {lo, hi - lo}, .mode = UFFDIO_WRITEPROTECT_MODE_WP};
@@ -75,7 +80,7 @@ static int protect(const struct vv_scan *s, bool fresh, uintptr_t lo, uintptr_t 
 struct scan_parts {
 	const struct vv_scan *scan;
 	uintptr_t lo, hi;
-	atomic_int err; /* of one of them */
+	atomic_int err; /* of any part */
 };
 
 static void protect_part(void *arg, size_t i)
@@ -88,8 +93,8 @@ static void protect_part(void *arg, size_t i)
 		atomic_store(&p->err, err);
 }
 
-/* A hole in the address space looks to the scan like pages that nobody wrote. msync finds it by going over the mappings, and
- * does nothing else: MS_ASYNC starts no writing. */
+/* To the scan, a hole in the address space looks like unwritten pages. A call of msync finds holes
+ * by reading the mappings, and MS_ASYNC starts no writing. */
 static int check_mapped(const struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 {
 	if (s->owner != getpid() || msync((void *)lo, hi - lo, MS_ASYNC) != 0)
@@ -97,7 +102,8 @@ static int check_mapped(const struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 	return 0;
 }
 
-/* The kernel holds the lock of the mappings for reading only, so that threads do not wait for each other. */
+/* The kernel takes the lock of the mappings only for reading, so threads do not wait for each
+ * other. */
 static int protect_fresh(struct vv_scan *s, const struct vv_parallel_for *loop, uintptr_t lo, uintptr_t hi)
 {
 	struct scan_parts p = {.scan = s, .lo = lo, .hi = hi};
@@ -134,8 +140,9 @@ void vv_scan_detach(struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 		vv_registered_memory_remove(s->uffd, lo, hi);
 }
 
-/* Pages of [*lo, hi) that are and are not so, up to VV_MARKS_AT_ONCE stretches and max_pages pages (0: any number); their count is put to *n, and to
- * *lo where to go on, hi if all was seen. */
+/* Finds pages of [*lo, hi) that have the categories `are` and lack `are_not`. Stops after
+ * VV_MARKS_AT_ONCE ranges or max_pages pages (0: no limit). Sets *n to the number of ranges, and
+ * *lo to the address to continue at, or to hi at the end. */
 static int scan(struct vv_scan *s, uintptr_t *lo, uintptr_t hi, uint64_t flags, uint64_t are, uint64_t are_not, uint64_t max_pages, size_t *n)
 {
 	struct vv_marks_query q = {.flags = flags | VV_MARKS_CHECK, .all = are, .none = are_not, .max_pages = max_pages};
@@ -148,7 +155,7 @@ static int scan(struct vv_scan *s, uintptr_t *lo, uintptr_t hi, uint64_t flags, 
 	return 0;
 }
 
-/* Looks (flags 0), or looks and protects anew in one step (VV_MARKS_SET). */
+/* Only searches (flags 0), or searches and protects again in one step (VV_MARKS_SET). */
 static int sweep(struct vv_scan *s, uintptr_t lo, uintptr_t hi, uint64_t flags, uint64_t are, uint64_t are_not, seen_fn *seen, void *arg)
 {
 	while (lo < hi) {
@@ -195,9 +202,9 @@ int vv_scan_rearm(struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 	return rc ? rc : protect(s, false, lo, hi);
 }
 
-/* Protects the n stretches found, then reports them. Writes go on meanwhile, and none is lost: one to a page that was found may
- * come before the page is protected, but the page is reported, and its content is read, after that; one to a page that was not
- * found leaves that page unprotected, for the next scan to find. */
+/* Protects the n found ranges, then reports them. Writes continue meanwhile, and none is lost. A
+ * found page may be written before it is protected, but it is reported and read after that. A write
+ * to another page leaves that page unmarked, and the next scan finds it. */
 static int rearm_found(struct vv_scan *s, size_t n, seen_fn *seen, void *arg)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -210,7 +217,8 @@ static int rearm_found(struct vv_scan *s, size_t n, seen_fn *seen, void *arg)
 	return 0;
 }
 
-/* Run by run as long as few pages were written; from where they turn out to be many, the scan protects as it goes. */
+/* Protects run by run as long as few pages were written. Once there are many, the scan protects
+ * them itself. */
 int vv_scan_collect(struct vv_scan *s, uintptr_t lo, uintptr_t hi, seen_fn *seen, void *arg)
 {
 	uint64_t few = (hi - lo) / vv_memory_page() / SPARSE;
@@ -225,7 +233,8 @@ int vv_scan_collect(struct vv_scan *s, uintptr_t lo, uintptr_t hi, seen_fn *seen
 		if (rc)
 			break;
 		pages = pages_found(s, n);
-		if ((double)pages * (double)(hi - lo) > (double)few * (double)(next - lo)) /* if it goes on like this */
+		/* The share so far is extrapolated to the rest of the range. */
+		if ((double)pages * (double)(hi - lo) > (double)few * (double)(next - lo))
 			return sweep(s, lo, hi, VV_MARKS_SET, VV_MARKS_WRITTEN, 0, seen, arg);
 		rc = rearm_found(s, n, seen, arg);
 		few -= pages;
@@ -234,7 +243,7 @@ int vv_scan_collect(struct vv_scan *s, uintptr_t lo, uintptr_t hi, seen_fn *seen
 	return rc;
 }
 
-/* ---- is it to be had? */
+/* ---- availability */
 
 static int open_userfault(struct vv_scan *s)
 {
@@ -257,7 +266,7 @@ static void count(void *arg, uintptr_t lo, uintptr_t hi)
 	*(size_t *)arg += (hi - lo) / vv_memory_page();
 }
 
-/* The better of two times, for the first one is also the first of its kind. */
+/* Takes the better of two measurements, since the first one includes one-time costs. */
 static void try_faults(struct vv_scan *s)
 {
 	enum { PAGES = 32 };
@@ -346,7 +355,8 @@ int vv_scan_check(const struct vv_scan *s)
 	return rc ? rc : vv_fd_identity_check(&s->pagemap_stamp, s->pagemap, "watch memory");
 }
 
-/* The kernel lets go of what is attached when the last copy of the descriptor is closed; a child may still hold one. */
+/* The kernel drops the registrations when the last copy of the descriptor is closed. A child may
+ * still have one. */
 void vv_scan_close(struct vv_scan *s)
 {
 	if (!s)

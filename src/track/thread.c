@@ -6,7 +6,8 @@
 #include <sys/resource.h>
 
 enum { AT_A_TIME = 64 };
-enum { PLAIN_KEYS = 32 }; /* glibc: so many keys need no memory when a thread first sets them */
+/* Glibc: so many keys need no allocation when a thread first sets them. */
+enum { PLAIN_KEYS = 32 };
 
 static _Atomic(struct vv_thread *) threads;
 static pthread_key_t key;
@@ -16,7 +17,7 @@ static void clear(struct vv_thread *t)
 {
 	t->depth = 0;
 	for (int i = 0; i < VV_THREAD_SLOTS; i++)
-		atomic_store(&t->slot[i].hi, 0); /* a call that was cancelled never left */
+		atomic_store(&t->slot[i].hi, 0); /* a cancelled call never left its slot */
 	t->page = 0;
 	t->n_enabled = t->removals = 0;
 	t->escape = NULL;
@@ -32,7 +33,7 @@ static void give_back(void *arg)
 	atomic_store(&t->owner, 0);
 }
 
-/* Early, for a low number. */
+/* Runs early, so that the key has a low number. */
 __attribute__((constructor(101))) static void make_key(void)
 {
 	if (pthread_key_create(&key, give_back) != 0)
@@ -43,7 +44,8 @@ __attribute__((constructor(101))) static void make_key(void)
 		pthread_key_delete(key);
 }
 
-/* That of this owner; the record of a thread that has ended without a word is that of the next one in its place. */
+/* The record of this owner. If a thread ended without releasing its record, the next thread with
+ * the same pthread_self() takes it over. */
 static struct vv_thread *find(uintptr_t owner)
 {
 	struct vv_thread *t = atomic_load(&threads);
@@ -64,7 +66,8 @@ static struct vv_thread *take_free(uintptr_t me)
 	return NULL;
 }
 
-/* More of them, the first one taken. mmap, as malloc may be what is being interrupted. */
+/* Maps more records and takes the first one. It uses mmap, since the interrupted code may be
+ * malloc. */
 static struct vv_thread *take_new(uintptr_t me)
 {
 	struct vv_thread *t = mmap(NULL, AT_A_TIME * sizeof(*t), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -130,7 +133,7 @@ int vv_thread_start(pthread_t *out, void *(*run)(void *), void *arg)
 	return rc;
 }
 
-/* What the kernel or the C library says is the same for all limits: EAGAIN. */
+/* The kernel and the C library report EAGAIN for every limit. So the message lists the limits. */
 int vv_thread_not_started(int errnum, const char *does)
 {
 	struct rlimit space;

@@ -1,6 +1,7 @@
-/* Fences: what happens at a fault, at a shut, and at a system call that writes into write-protected memory. The ranges and their bits
- * are in protected_range.c, the system calls of the program that are under way in kernel_writes.c, what is known of its threads in thread.c, the
- * kernel's protection in page_protection.c, the signal handlers in chain.c. */
+/* Write protection of memory: faults, protecting pages, and system calls that write to protected
+ * memory. The ranges and their bits are in protected_range.c, and the state of threads in thread.c.
+ * The program's system calls in progress are in kernel_writes.c. The kernel is called by
+ * page_protection.c, and chain.c installs the signal handlers. */
 #include "track/write_protect.h"
 #include "base/err.h"
 #include "base/block_signals.h"
@@ -22,20 +23,21 @@
 
 struct vv_write_protect {
 	struct vv_page_protection protection;
-	uint64_t birth; /* the process that made it, see births */
+	uint64_t birth; /* the process that created it, see birth_of_process */
 	void (*ask)(void *arg, uintptr_t page);
 	void *arg;
-	long room; /* for borders, see there; LONG_MAX if they cost nothing */
+	long room; /* the limit of `borders`; LONG_MAX if borders cost nothing */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* who changes the table of ranges */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for changes of the table of ranges */
 
-/* Shuts begun and done, removals done, of all fences: how a handler tells a fault that has been overtaken by events from one
- * that would come again for ever. */
+/* Counts of protections begun and done, and of removals, of all ranges. A handler needs them to
+ * recognize an outdated fault. Any other fault would be repeated for ever. */
 static atomic_ulong shuts_begun, n_enabled, removals;
 
-/* Between what is shut and what is open, of all fences that are made by mprotect: each makes another mapping, of which a process may have only so many. Some are left to the
- * program, which needs them, too, when it asks for memory. */
+/* Borders between protected and unprotected pages of all mprotect ranges. Each border makes another
+ * mapping, and their number is limited per process. Some mappings are left to the program, which
+ * needs them to allocate memory. */
 static atomic_long borders;
 long vv_write_protect_n_pages;
 
@@ -53,7 +55,8 @@ static void mark_protected(const struct vv_write_protect *f, struct vv_protected
 	__atomic_fetch_add(&vv_write_protect_n_pages, vv_protected_range_set(r, VV_PROTECTED_RANGE_SET, lo, hi, on), __ATOMIC_SEQ_CST);
 }
 
-/* A page that fork wipes, so that a handler knows whose child it is in without a system call; vfork shares it, as it should. */
+/* A page that fork wipes. So a handler detects a child process without a system call. vfork shares
+ * the page, as it should. */
 static _Atomic(_Atomic uint64_t *) birth_page;
 
 /* ---- faults */
@@ -63,8 +66,8 @@ static bool in_child(const struct vv_write_protect *f)
 	return f->birth != atomic_load(atomic_load(&birth_page));
 }
 
-/* No fence here, or of another kind than stops such writes: there may have been one when the fault happened, if ranges were removed since this thread last looked. Then
- * the write is tried once more. */
+/* There is no range here, or a range of the other kind. If ranges were removed since this thread
+ * last looked, there may have been one at the time of the fault. Then the write is tried again. */
 static bool overtaken_by_removal(void)
 {
 	struct vv_thread *self = vv_thread_self();
@@ -76,8 +79,9 @@ static bool overtaken_by_removal(void)
 	return true;
 }
 
-/* The page is open: somebody opened it after the fault, and the write is to be tried again; but if this thread was told so
- * before, and nothing was shut since, then the fault is of the program's making. */
+/* The page is unprotected. Another thread may have unprotected it after the fault, and then the
+ * write is tried again. But if this thread has already tried again, and nothing was protected
+ * since, the fault is the program's own. */
 static bool overtaken_by_opening(uintptr_t page)
 {
 	struct vv_thread *self = vv_thread_self();
@@ -90,7 +94,7 @@ static bool overtaken_by_opening(uintptr_t page)
 	return true;
 }
 
-/* All of the range, unless that would undo what the program has done. */
+/* Unprotects all of the range, unless that would override the program's own rights. */
 static bool open_in_child(struct vv_protected_range *r, uintptr_t page)
 {
 	struct vv_write_protect *f = r->owner;
@@ -99,7 +103,7 @@ static bool open_in_child(struct vv_protected_range *r, uintptr_t page)
 	return vv_page_protection_fault_in_child(&f->protection, all ? r->lo : page, all ? r->hi : page + vv_memory_page(), page);
 }
 
-/* The thread had blocked these when it came to the page. */
+/* blocked: the signals that the thread had blocked before the fault. */
 static void ask_owner(struct vv_write_protect *f, uintptr_t page, const sigset_t *blocked)
 {
 	struct vv_thread *self = vv_thread_self();
@@ -132,7 +136,7 @@ static bool on_fault(int sig, siginfo_t *info, void *context)
 	struct vv_protected_range *r;
 	bool is_handled;
 
-	if (info->si_code <= 0) /* sent by somebody */
+	if (info->si_code <= 0) /* sent by a process */
 		return false;
 	r = vv_protected_range_acquire(page, page + 1);
 	if (r) {
@@ -165,9 +169,9 @@ int vv_write_protect_try_read(void (*fn)(void *arg), void *arg)
 	atomic_store(&installed, true);
 	if (sigsetjmp(here, 0) == 0) {
 		self->escape = &here;
-		atomic_signal_fence(memory_order_seq_cst); /* not before, */
+		atomic_signal_fence(memory_order_seq_cst); /* not before the escape is set */
 		fn(arg);
-		atomic_signal_fence(memory_order_seq_cst); /* and all of it */
+		atomic_signal_fence(memory_order_seq_cst); /* before the escape is reset */
 		self->escape = outer;
 		return 0;
 	}
@@ -182,9 +186,10 @@ int vv_write_protect_sigaction(int sig, const struct sigaction *act, struct siga
 
 /* ---- fork */
 
-static sigset_t before_forking; /* of the thread that forks, which has the lock */
+static sigset_t before_forking; /* of the thread that forks and holds the lock */
 
-/* No handlers in between: the C library forks with all locks of its allocator taken. One that writes memory which is write-protected would wait for a flush that needs memory. */
+/* Blocks signals during fork, since the C library forks with all locks of its allocator taken. A
+ * handler that writes to protected memory would wait for a flush that needs the allocator. */
 static void before_fork(void)
 {
 	sigset_t mask;
@@ -204,7 +209,7 @@ static void after_fork(void)
 	vv_block_signals_end(&mask);
 }
 
-/* What the parent's other threads had begun nobody will end. */
+/* No thread will finish the work of the parent's other threads. */
 static void after_fork_in_child(void)
 {
 	atomic_store(&n_enabled, atomic_load(&shuts_begun));
@@ -214,8 +219,9 @@ static void after_fork_in_child(void)
 	after_fork();
 }
 
-/* At the start: a fork that is under way when it is said would not know of it, and its child could find the lock taken. But after the allocator has done
- * the same: its locks are taken under ours. */
+/* Registers at the start. A fork in progress during the registration would miss it, and its child
+ * could find the lock taken. But the allocator must register first, since its locks are taken under
+ * ours. */
 __attribute__((constructor(101))) static void watch_forks(void)
 {
 	void *volatile p = malloc(1);
@@ -224,7 +230,7 @@ __attribute__((constructor(101))) static void watch_forks(void)
 	pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
-/* The number of this process among those that made fences; 0 if there is no memory. */
+/* The number of this process among those that use write protection; 0 if there is no memory. */
 static uint64_t birth_of_process(void)
 {
 	static uint64_t births;
@@ -245,7 +251,7 @@ static uint64_t birth_of_process(void)
 	return atomic_load(p);
 }
 
-/* ---- fences */
+/* ---- ranges */
 
 int vv_write_protect_new(enum vv_write_protect_kind kind, void (*ask)(void *arg, uintptr_t page), void *arg, struct vv_write_protect **out)
 {
@@ -300,13 +306,13 @@ int vv_write_protect_add(struct vv_write_protect *f, uintptr_t lo, uintptr_t hi)
 	return rc;
 }
 
-/* Do calls to the kernel through this fence go to another process's memory, the parent's? */
+/* Would kernel calls for this protection act on the memory of the parent process? */
 static bool is_parents(const struct vv_write_protect *f)
 {
 	return in_child(f) && vv_page_protection_is_shared(&f->protection);
 }
 
-/* Opens what is shut of a range; pages that are gone are skipped. */
+/* Unprotects the protected pages of a range. Unmapped pages are skipped. */
 static void lift(struct vv_write_protect *f, struct vv_protected_range *r)
 {
 	uintptr_t lo = vv_protected_range_next(r, VV_PROTECTED_RANGE_SET, r->lo, r->hi, true), hi;
@@ -320,8 +326,9 @@ static void lift(struct vv_write_protect *f, struct vv_protected_range *r)
 	}
 }
 
-/* Its pages are open before `removals` counts them, and that is before they are out of the table: so a fault that was at
- * the fence and finds none sees `removals` risen. */
+/* First the pages are unprotected, then `removals` is incremented, and then the range leaves the
+ * table. So a thread that faulted in the range and finds no range sees a new value of
+ * `removals`. */
 static void take_down(struct vv_write_protect *f, struct vv_protected_range *r)
 {
 	lift(f, r);
@@ -366,7 +373,8 @@ void vv_write_protect_free(struct vv_write_protect *f)
 	free(f);
 }
 
-/* Where the program has changed rights itself only what is shut is opened: the rest is as it wants it. */
+/* If the program has changed rights itself, only protected pages are unprotected. The others keep
+ * the program's rights. */
 static int clear_protected(struct vv_write_protect *f, struct vv_protected_range *r, uintptr_t lo, uintptr_t hi)
 {
 	uintptr_t end;
@@ -418,14 +426,16 @@ bool vv_write_protect_are_intact(struct vv_write_protect *f, struct vv_memory_ra
 	return !is_parents(f) && vv_page_protection_are_intact(&f->protection, r, n);
 }
 
-/* ---- shutting, and the system calls under way
+/* ---- protecting pages, and system calls in progress
  *
- * A call that is under way is in a slot. Enter: publish the slot; then, once no shut is under way, look at the marks. Shut:
- * count it as begun; then look at the slots, and spare their pages. All of it sequentially consistent, so of a call and a
- * shut that meet at least one sees the other: either the slot is seen, or the call waits until the shut is done, sees the marks
- * and asks. A call may have left before the caller of shut gets to ask who was spared, so that is marked too. */
+ * A call in progress is published in a slot. The call publishes its slot, waits until no protection
+ * is in progress, and then reads the marks. The protecting thread counts its protection as begun,
+ * and then reads the slots and skips their pages. All accesses are sequentially consistent. So if a
+ * call and a protection meet, at least one sees the other. Either the slot is seen, or the call
+ * waits for the end of the protection, sees the marks and calls `ask`. A call may end before the
+ * protecting thread asks for skipped pages. So skipped pages are marked, too. */
 
-/* The stretches of a range that are open. */
+/* Notes the unprotected parts of a range. */
 static void note_open(struct vv_address_ranges *p, struct vv_protected_range *r)
 {
 	uintptr_t lo = r->lo > p->lo ? r->lo : p->lo, hi = r->hi < p->hi ? r->hi : p->hi, end;
@@ -436,7 +446,9 @@ static void note_open(struct vv_address_ranges *p, struct vv_protected_range *r)
 	}
 }
 
-/* Of what is shut in part the program's own mprotect tells (vv_write_protect_note_mprotect): to look at its many mappings each time would cost more than it brings. */
+/* May the program have changed rights in the range? For partly protected ranges, the program's own
+ * mprotect reports that (vv_write_protect_note_mprotect). Reading the many mappings of such a range
+ * each time would be too expensive. */
 static bool is_doubtful(struct vv_protected_range *r)
 {
 	return atomic_load(&r->changed_by_program) || vv_protected_range_next(r, VV_PROTECTED_RANGE_SET, r->lo, r->hi, true) == r->hi;
@@ -515,7 +527,9 @@ int vv_write_protect_enable(struct vv_write_protect *f, uintptr_t lo, uintptr_t 
 	if (!r || r->owner != f || lo < r->lo || hi > r->hi || is_parents(f)) {
 		rc = vv_err_set(VV_EINVAL, "the memory is not in this protected range");
 	} else if ((rc = vv_chain_install(on_fault)) == 0) {
-		vv_block_signals_brief(&mask); /* their handlers may enter, and would wait for the thread that they interrupt */
+		/* Handlers may call vv_write_protect_begin_syscall, and would wait for the thread
+		 * that they interrupt. */
+		vv_block_signals_brief(&mask);
 		atomic_fetch_add(&shuts_begun, 1);
 		vv_kernel_writes_each(vv_address_ranges_note, &skipped);
 		vv_address_ranges_tidy(&skipped);

@@ -1,7 +1,7 @@
-/* A fence: pages whose next write must be asked for first. Two mechanisms: mprotect with SIGSEGV, and userfaultfd write
- * protection with SIGBUS. The handlers pass on every fault that is not at a fence to what the program had installed.
- * A child of fork that writes into a fence just gets the pages. A thread that blocks SIGSEGV or SIGBUS cannot be asked: the
- * kernel ends the process. */
+/* Write protection: the next write to a protected page first calls `ask`. There are two mechanisms:
+ * mprotect with SIGSEGV, and userfaultfd write protection with SIGBUS. The handlers pass every
+ * other fault on to the program's handlers. In a child of fork, a write just unprotects the pages.
+ * A thread must not block SIGSEGV or SIGBUS: the kernel would end the process at the fault. */
 #ifndef VV_TRACK_WRITE_PROTECT_H
 #define VV_TRACK_WRITE_PROTECT_H
 
@@ -14,54 +14,65 @@ enum vv_write_protect_kind { VV_WRITE_PROTECT_MPROTECT, VV_WRITE_PROTECT_SIGBUS 
 
 struct vv_write_protect;
 
-/* ask(arg, page) is called on the writing thread, in a signal handler with all signals blocked (the fault is synchronous,
- * so locks are fine that no code holds while it writes into a fence), with the address of the page. It returns once
- * the page is open. VV_ENOTSUP, with the reason, where the mechanism is not to be had. */
+/* ask(arg, page) is called on the writing thread, in a signal handler with all signals blocked.
+ * page: its address. The fault is synchronous. So `ask` may take locks that no code holds while it
+ * writes to protected memory. `ask` returns once the page is unprotected. VV_ENOTSUP, with the
+ * reason, if the mechanism is not available. */
 int vv_write_protect_new(enum vv_write_protect_kind kind, void (*ask)(void *arg, uintptr_t page), void *arg, struct vv_write_protect **out);
-/* NULL is fine; opens everything, and waits for calls of `ask` under way: hold no lock that they want. */
+/* Accepts NULL. Unprotects everything and waits for calls of `ask` in progress. The caller must not
+ * hold a lock that they need. */
 void vv_write_protect_free(struct vv_write_protect *f);
 
-/* The pages [lo, hi) belong to the fence; open until shut. Ranges of all fences of a process are disjoint: VV_EINVAL if not.
- * VV_ENOTSUP if this kind of memory cannot be write-protected. */
+/* Adds the pages [lo, hi), which are unprotected at first. The ranges of a process must be
+ * disjoint: VV_EINVAL if not. VV_ENOTSUP if this kind of memory cannot be write-protected. */
 int vv_write_protect_add(struct vv_write_protect *f, uintptr_t lo, uintptr_t hi);
-/* Opens them, and they belong to it no more; memory that is gone already is fine. A range as it was added. */
+/* Unprotects a range and removes it. The range must be one that was added. Unmapped memory is
+ * allowed. */
 void vv_write_protect_remove(struct vv_write_protect *f, uintptr_t lo, uintptr_t hi);
 
-/* Writes to [lo, hi), inside one range that was added, wait at the fence from now on; but pages inside a vv_write_protect_begin_syscall stay
- * open: ask vv_write_protect_each_syscall for them afterwards. If it fails, all of [lo, hi) is open. */
+/* Protects [lo, hi), which must lie inside one added range. Pages inside a
+ * vv_write_protect_begin_syscall stay unprotected. vv_write_protect_each_syscall reports them
+ * afterwards. On failure, all of [lo, hi) is unprotected. */
 int vv_write_protect_enable(struct vv_write_protect *f, uintptr_t lo, uintptr_t hi);
-/* Writes go through again. Safe in `ask`, so it words no error. Fails only if the kernel refuses (out of mappings: VV_ENOMEM;
- * memory gone: VV_EINVAL). */
+/* Unprotects [lo, hi). Safe in `ask`, so it sets no error text. Fails only if the kernel refuses
+ * (out of mappings: VV_ENOMEM; memory gone: VV_EINVAL). */
 int vv_write_protect_disable(struct vv_write_protect *f, uintptr_t lo, uintptr_t hi);
-/* Is [lo, hi), as far as it was shut and not opened since, still shut memory, not unmapped or mapped anew? For VV_WRITE_PROTECT_MPROTECT
- * it looks at /proc/self/maps. The caller passes a stretch that is wholly shut. */
+/* Is [lo, hi) still protected, and neither unmapped nor remapped? The caller passes a range in
+ * which all pages were protected. VV_WRITE_PROTECT_MPROTECT reads /proc/thread-self/maps. */
 bool vv_write_protect_is_intact(struct vv_write_protect *f, uintptr_t lo, uintptr_t hi);
-/* The same of many stretches, ascending. */
+/* The same for many ascending ranges. */
 struct vv_memory_range;
 bool vv_write_protect_are_intact(struct vv_write_protect *f, struct vv_memory_range *r, size_t n);
-/* 0; or VV_EIO: the program has closed the descriptor that the fence needs. */
+/* Returns 0, or VV_EIO if the program has closed the descriptor. */
 int vv_write_protect_check(const struct vv_write_protect *f);
 
-/* Calls seen(arg, lo, hi) for every open stretch of the fence in [lo, hi) that must not be shut: the program has taken rights of some of its pages away, and opening
- * it would undo that. One look at /proc/self/maps, at ranges that are all open or were meddled with. VV_ENOMEM. */
+/* Calls seen(arg, lo, hi) for every unprotected part of [lo, hi) that must not be protected. The
+ * program has restricted the rights of its pages there, and unprotecting them would undo that.
+ * Reads /proc/thread-self/maps once, for ranges that are entirely unprotected or were changed by
+ * the program. May return VV_ENOMEM. */
 int vv_write_protect_find_protected(struct vv_write_protect *f, uintptr_t lo, uintptr_t hi, void (*seen)(void *arg, uintptr_t lo, uintptr_t hi), void *arg);
-/* For wrappers of mprotect, munmap and their like, inside a vv_write_protect_begin_syscall: from now on what is open here is not touched. */
+/* For wrappers of mprotect, munmap and the like, inside a vv_write_protect_begin_syscall. From now
+ * on unprotected pages of these ranges are not touched. */
 void vv_write_protect_note_mprotect(const void *p, size_t n);
 
-/* ---- system calls that write into memory: the kernel does not wait at a fence, it fails with EFAULT (src/preload/wrap/wrap.c) */
+/* ---- system calls that write to memory: at a protected page they fail with EFAULT
+ * (src/preload/wrap/wrap.c) */
 
-/* About to let the kernel write [p, p+n): asks for every shut page of it as a write would, and until leave the pages are
- * not shut under the call. Nests; costs a few stores when nothing is write-protected. Safe in signal handlers. */
+/* Call it before the kernel writes [p, p+n). Calls `ask` for every protected page, as a write
+ * would. The pages are not protected again until vv_write_protect_end_syscall. Calls nest, and cost
+ * a few stores if nothing is write-protected. Safe in signal handlers. */
 void vv_write_protect_begin_syscall(const void *p, size_t n);
 void vv_write_protect_end_syscall(void);
-/* Calls fn(arg, lo, hi) for every range inside a vv_write_protect_begin_syscall right now, in pages, and for every page that was inside one
- * when it was to be shut and so stayed open, until vv_write_protect_disable is called for it (fn may): what a checkpoint, having shut the
- * rest, must copy before it returns. Ranges may overlap, and may lie outside the caller's fence. */
+/* Calls fn(arg, lo, hi), in pages, for every range inside a vv_write_protect_begin_syscall at this
+ * moment. It also reports pages that stayed unprotected for that reason, until
+ * vv_write_protect_disable is called for them (fn may). A checkpoint must copy all these pages
+ * before it returns. Ranges may overlap, and may belong to other owners or to none. */
 void vv_write_protect_each_syscall(void (*fn)(void *arg, uintptr_t lo, uintptr_t hi), void *arg);
 
-/* ---- memory that goes away (src/preload/wrap/wrap_free.c, wrap_memory.c) */
+/* ---- memory that is freed (src/preload/wrap/wrap_free.c, wrap_memory.c) */
 
-/* How many pages are shut. While none is, freed memory needs no look. (C++ programs of the tests read this header: no C atomics.) */
+/* The number of protected pages. While it is 0, freed memory need not be checked. (C++ programs of
+ * the tests include this header: no C atomics.) */
 extern long vv_write_protect_n_pages;
 
 static inline bool vv_write_protect_is_active(void)
@@ -69,15 +80,18 @@ static inline bool vv_write_protect_is_active(void)
 	return __builtin_expect(__atomic_load_n(&vv_write_protect_n_pages, __ATOMIC_RELAXED) != 0, 0);
 }
 
-/* The program frees [p, p+n): asks for every shut page of it as a write would. Later opening leaves its open pages alone: they may be somebody else's by then. */
+/* The program frees [p, p+n). Calls `ask` for every protected page, as a write would. Unprotected
+ * pages are not touched later, since they may have another owner by then. */
 void vv_write_protect_before_free(const void *p, size_t n);
 
-/* Runs fn(arg), which reads memory that may have vanished; 0, or VV_EINVAL if it had. For threads that do not block SIGSEGV
- * and SIGBUS. Plain code only: fn is left by a jump. */
+/* Runs fn(arg), which reads memory that may be unmapped. Returns 0, or VV_EINVAL if it was. The
+ * thread must not block SIGSEGV and SIGBUS. fn must be plain code, since it may be left by a
+ * jump. */
 int vv_write_protect_try_read(void (*fn)(void *arg), void *arg);
 
-/* For wrappers of sigaction and signal. While our handler is in force for sig, *handled = true: the action is the one to pass
- * on to from now on, *old the one before. Otherwise *handled = false, and the real call is to be made. */
+/* For wrappers of sigaction and signal. If our handler is installed for sig, *handled = true. Then
+ * the function sets the program's action, and *old is the previous one. Otherwise *handled = false,
+ * and the caller must call the real function. */
 int vv_write_protect_sigaction(int sig, const struct sigaction *act, struct sigaction *old, bool *handled);
 
 #endif

@@ -1,4 +1,4 @@
-/* Pieces become runs: through the places of the data that they name. */
+/* Converts pieces to runs, by the locations of the data that they refer to. */
 #include "engine/grains/grain_runs.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -34,9 +34,10 @@ int vv_grain_runs_transfer(const struct vv_runs *from, uint64_t at, uint64_t len
 	return rc || done == end ? rc : err_no_grains();
 }
 
-/* ---- pieces ------------------------------------------------------------------------------------------------------------------- */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
-/* The first place that has bytes of the epoch's data from `at` on, or comes after all such places. */
+/* The first location that has bytes of the epoch's data from `at` on, or the one after all such
+ * locations. */
 static size_t find_place(const struct vv_set *s, uint32_t ordinal, uint64_t at)
 {
 	const struct vv_set_location *p = s->location;
@@ -46,7 +47,7 @@ static size_t find_place(const struct vv_set *s, uint32_t ordinal, uint64_t at)
 	return i;
 }
 
-/* The bytes at..at+len of the data of that epoch come to `to` in out. */
+/* Adds the runs of the bytes at..at+len of that epoch's data to out, at offset `to`. */
 static int transfer_data(const struct vv_set *s, uint32_t ordinal, uint64_t at, uint64_t len, uint64_t to, struct vv_runs *out)
 {
 	int rc = 0;
@@ -65,7 +66,8 @@ static int transfer_data(const struct vv_set *s, uint32_t ordinal, uint64_t at, 
 	return rc || !len ? rc : err_no_grains();
 }
 
-/* What lies `distance` before, as often as it takes: what was just written may be copied on. */
+/* Repeats the runs that lie `distance` bytes before. Runs that were just added may be repeated
+ * again. */
 static int repeat(struct vv_runs *found, uint64_t at, uint64_t len, uint64_t distance)
 {
 	int rc = 0;
@@ -113,7 +115,7 @@ void vv_grain_runs_forget_locations(struct vv_set *s, uint32_t ordinal)
 		vv_shared_runs_unref(s->location[--s->n_locations].shared_runs);
 }
 
-/* Where the set's data of this epoch came to lie. */
+/* Finds the location of the set's data of this epoch. */
 static int find_data(struct vv_layer_writer *p, struct vv_set *s)
 {
 	uint64_t len = s->now.data_end - s->now.data;
@@ -141,7 +143,7 @@ static int build_runs(struct vv_layer_writer *p, struct vv_set *s)
 	return rc;
 }
 
-/* ---- a region's runs --------------------------------------------------------------------------------------------------------------- */
+/* ---- a region's runs ------------------------------------------------------------------------- */
 
 static int add_tail(struct vv_layer_writer *p, const struct vv_region *r, struct vv_runs *out)
 {
@@ -185,7 +187,7 @@ static uint64_t end_of(const struct vv_runs *r)
 	return r->n ? r->v[r->n - 1].at + r->v[r->n - 1].len : 0;
 }
 
-/* What the changes leave of the table of the epoch before is under them in `next`. */
+/* next: the changes, and the parts of the previous epoch's table that they do not cover. */
 static int lay_over(const struct vv_fine *f, uint64_t len, const struct vv_runs *delta, struct vv_runs *next)
 {
 	static const struct vv_runs none;
@@ -221,7 +223,7 @@ int vv_grain_runs_runs(struct vv_layer_writer *p, struct vv_region *r, bool all,
 	return rc;
 }
 
-/* ---- what becomes of it ----------------------------------------------------------------------------------------------------------- */
+/* ---- end of an epoch ------------------------------------------------------------------------- */
 
 static void end_set(struct vv_set *s)
 {

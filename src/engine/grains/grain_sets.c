@@ -14,11 +14,11 @@
 #include <unistd.h>
 
 enum {
-	GRAIN_DEVICE = 256, /* bytes, where nobody says */
-	NAMED = 4,          /* regions, in a message */
+	GRAIN_DEVICE = 256, /* bytes, the default */
+	NAMED = 4,          /* regions named in a message */
 };
 
-/* ---- which regions, and how ---------------------------------------------------------------------------------------------------- */
+/* ---- the choice of regions and methods ------------------------------------------------------- */
 
 static bool same_key(const struct vv_fine_key *a, const struct vv_fine_key *b)
 {
@@ -165,7 +165,8 @@ void vv_grain_sets_free(struct varve *v)
 	for (size_t i = 0; i < g->n; i++) {
 		const struct vv_set *s = g->set[i];
 
-		/* A device is lost to a child of fork, and so is what a thread was at work on which the child does not have. */
+		/* A device is not usable in a child of fork. A sieve that the parent's thread was
+		 * working on is not consistent there. So neither is freed. */
 		if (mine || (s->space == vv_space_host() && !s->is_rehashing))
 			free_set(g->set[i]);
 	}
@@ -176,9 +177,10 @@ void vv_grain_sets_free(struct varve *v)
 	v->grains = NULL;
 }
 
-/* ---- sets -------------------------------------------------------------------------------------------------------------------- */
+/* ---- sets ------------------------------------------------------------------------------------ */
 
-/* Sets with large grains come first, so that in the stream the data of each begin at a multiple of its grain. */
+/* Sets with large grains come first, so that the data of each set begin at a multiple of its
+ * grain. */
 static int add_set(struct vv_grain_sets *g, const struct vv_fine_key *key, struct vv_set **out)
 {
 	struct vv_set *s;
@@ -223,7 +225,7 @@ static int join_set(struct varve *v, struct vv_region *r)
 	return 0;
 }
 
-/* One that has no regions any more. */
+/* Drops a set without regions. */
 static void drop_set(struct vv_grain_sets *g, size_t i)
 {
 	free_set(g->set[i]);
@@ -249,15 +251,16 @@ int vv_grain_sets_gather(struct varve *v)
 	return rc;
 }
 
-/* ---- sieves ------------------------------------------------------------------------------------------------------------------- */
+/* ---- sieves ---------------------------------------------------------------------------------- */
 
-/* Is it a share of the regions, and not a size that somebody wants? */
+/* Is the history option a share of the regions, and not a fixed size? */
 static bool shares(const struct varve *v)
 {
 	return vv_options_history(&v->ctx.conf, 0, 0) != vv_options_history(&v->ctx.conf, 0, UINT32_MAX);
 }
 
-/* What may be used beside the regions of a set. One that has grown much gets a new sieve. */
+/* The memory that a set may use in addition to its regions. A set that has grown much gets a new
+ * sieve. */
 static uint64_t budget_of(const struct varve *v, const struct vv_set *s)
 {
 	enum { LEAST_SHARE = 64 << 20 };
@@ -271,7 +274,7 @@ static uint64_t budget_of(const struct varve *v, const struct vv_set *s)
 
 static int try_sieve(struct varve *v, struct vv_set *s, const struct vv_space *space)
 {
-	enum { STATES = 4 }; /* the least of a share is much for a small set */
+	enum { STATES = 4 }; /* the minimum of a share is large for a small set */
 	struct vv_sieve_options opt = {
 		.method = s->key.method,
 		.chunk = s->key.grain,
@@ -287,7 +290,7 @@ static int try_sieve(struct varve *v, struct vv_set *s, const struct vv_space *s
 	return space->open(&opt, v->ctx.pool, &s->sieve);
 }
 
-/* A device that cannot do it, for want of memory or of the digest that was chosen, has it done by the host. */
+/* If a device lacks memory or the chosen digest, the host does the work. */
 int vv_grain_sets_fall_back(struct varve *v, struct vv_set *s)
 {
 	vv_log_warn("regions on device %d are copied to the host whole at every checkpoint: %s", s->key.device, vv_err_last());
@@ -311,7 +314,7 @@ int vv_grain_sets_open_sieve(struct varve *v, struct vv_set *s, bool anew)
 	return rc;
 }
 
-/* ---- what is new --------------------------------------------------------------------------------------------------------------- */
+/* ---- new data -------------------------------------------------------------------------------- */
 
 struct grain_sets_taking {
 	struct vv_new_data *stream;
@@ -374,7 +377,7 @@ int vv_grain_sets_copy_to_host(struct vv_set *s)
 	return 0;
 }
 
-/* Which of their pages may have been written since the last look; looks anew from now on. */
+/* Finds the pages that may have been written since the last call, and starts again. */
 static void look_at_pages(struct varve *v, struct vv_set *s)
 {
 	for (size_t i = 0; s->key.space == vv_space_host() && i < s->n; i++)
@@ -396,7 +399,7 @@ static void touch(void *arg)
 		(void)*(volatile const uint8_t *)(r->p + at);
 }
 
-/* Whose memory was it that could not be read? */
+/* Finds the region whose memory could not be read. */
 static int blame(struct vv_set *s, int rc)
 {
 	struct vv_err_state error;
@@ -443,7 +446,8 @@ static int pass(struct varve *v, struct vv_set *s)
 	return t.stream->failed ? t.stream->failed : blame(s, rc);
 }
 
-/* The device has forgotten nothing that counts if it runs out of memory in the middle: the host begins anew, with all. */
+/* If the device runs out of memory during the pass, nothing of value is lost. The host begins again
+ * with all data. */
 static int take_set(struct varve *v, struct vv_set *s)
 {
 	struct vv_new_data *stream = &v->grains->new_data;
@@ -497,7 +501,7 @@ int vv_grain_sets_read_tail(const struct vv_region *r, uint8_t bytes[VV_GRAIN_MA
 	return rc ? rc : x.rc;
 }
 
-/* What is less than a grain is compared whole. */
+/* A tail of less than a grain is compared as one unit. */
 static int take_tail(struct vv_layer_writer *p, struct vv_region *r)
 {
 	static const uint8_t zero[VV_GRAIN_MAX];

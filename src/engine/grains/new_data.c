@@ -16,7 +16,8 @@ void vv_new_data_init(struct vv_new_data *s, const struct varve *v)
 	static const uint8_t zero[VV_NEW_DATA_PAGE];
 
 	*s = (struct vv_new_data){ .space = vv_space_host() };
-	pthread_mutex_init(&s->lock, NULL); /* never destroyed: in a child of fork threads of the parent may seem to wait */
+	/* Never destroyed: in a child of fork, threads of the parent may seem to wait. */
+	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->written, NULL);
 	s->pages.shape.chunk = VV_NEW_DATA_PAGE;
 	v->ctx.digest(zero, sizeof(zero), &s->pages.zero);
@@ -57,7 +58,7 @@ int vv_new_data_begin(struct vv_layer_writer *p, const struct vv_space *space)
 	return vv_new_data_end(s);
 }
 
-/* ---- pages -------------------------------------------------------------------------------------------------------------------- */
+/* ---- pages ----------------------------------------------------------------------------------- */
 
 static const uint8_t *page_bytes(const struct vv_new_data *s, size_t i)
 {
@@ -107,7 +108,7 @@ static void hash_step(void *arg, size_t step)
 		v->ctx.digest(page_bytes(s, i), vv_region_chunk_len(&s->pages, i), &s->digest[i]);
 }
 
-/* Those that are not placed yet. */
+/* Hashes the pages that are not placed yet. */
 static void hash_pages(struct varve *v)
 {
 	static const uint8_t zero[VV_NEW_DATA_PAGE];
@@ -119,7 +120,7 @@ static void hash_pages(struct varve *v)
 	vv_pool_each(v->ctx.pool, (r->n_chunks - s->placed + STEP - 1) / STEP, hash_step, v);
 }
 
-/* A page of one set's data is coded by the type of its elements. */
+/* A page of one set's data is compressed by the type of its elements. */
 static uint8_t type_of(const struct vv_grain_sets *g, uint64_t at, uint64_t end)
 {
 	for (size_t i = 0; i < g->n; i++)
@@ -179,7 +180,7 @@ void vv_new_data_fail(struct vv_new_data *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- room --------------------------------------------------------------------------------------------------------------------- */
+/* ---- room ------------------------------------------------------------------------------------ */
 
 static int wait_stored(struct vv_layer_writer *p)
 {
@@ -190,10 +191,10 @@ static int wait_stored(struct vv_layer_writer *p)
 	while (rc == 0 && s->in_blocks && !s->broken)
 		pthread_cond_wait(&s->written, &s->lock);
 	pthread_mutex_unlock(&s->lock);
-	return rc ? rc : vv_block_writer_push(p->block_writer); /* which tells what went wrong */
+	return rc ? rc : vv_block_writer_push(p->block_writer); /* reports the error, if any */
 }
 
-/* Whole blocks that are filled are stored now, and used again. */
+/* Stores the filled blocks now, so that they can be used again. */
 static int drain(struct vv_new_data *s)
 {
 	struct vv_layer_writer *p = s->writer;
@@ -283,7 +284,7 @@ void vv_new_data_rewind(struct vv_new_data *s, uint64_t len)
 	s->len = s->asked = len > s->recycled ? len : s->recycled;
 }
 
-/* ---- with other ranks ----------------------------------------------------------------------------------------------------------- */
+/* ---- with other ranks ------------------------------------------------------------------------ */
 
 int vv_new_data_drop_known(struct vv_layer_writer *p, uint64_t first)
 {
@@ -298,7 +299,8 @@ int vv_new_data_drop_known(struct vv_layer_writer *p, uint64_t first)
 		if (!vv_layer_writer_known(p, &s->pages, i, &s->digest[i]))
 			rc = vv_rank_dedup_claim(p, &s->pages, i, first + i, &s->digest[i]);
 		else if (vv_rank_dedup_is_claim(p, s->pages.now[i]))
-			p->st.bytes_dup_space -= vv_region_chunk_len(&s->pages, i); /* counted when it is placed, or when others store it */
+			/* The page is counted when it is placed, or when other ranks store it. */
+			p->st.bytes_dup_space -= vv_region_chunk_len(&s->pages, i);
 	}
 	s->deduped = rc == 0;
 	return rc;
@@ -329,7 +331,7 @@ void vv_new_data_assign_positions(struct vv_layer_writer *p, uint64_t *pos)
 	}
 }
 
-/* ---- into the layer -------------------------------------------------------------------------------------------------------------- */
+/* ---- placing --------------------------------------------------------------------------------- */
 
 int vv_new_data_place(struct vv_layer_writer *p)
 {

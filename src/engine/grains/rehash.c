@@ -1,5 +1,6 @@
-/* A restart has the bytes back; the digests of two million grains take longer than they did. So the program goes on, and memory is hashed behind its
- * back. What it writes meanwhile is told by the kernel (engine/grains/written_pages.h), and read once more from where the restart had it from. */
+/* After a restart the bytes are restored, but hashing two million grains takes longer than that. So
+ * the program continues, and memory is hashed in the background. The kernel reports pages written
+ * meanwhile (engine/grains/written_pages.h). These are read again from the restored epoch. */
 #include "engine/grains/rehash.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -16,11 +17,12 @@
 
 enum {
 	BLOCK = 4096,      /* of vv_fine.maybe */
-	STEP = 8 << 20,    /* bytes that are hashed before the kernel is asked what was written of them */
-	AGAIN = 32 << 20,  /* bytes that are read once more at a time */
+	/* Bytes that are hashed before the kernel is asked for written pages. */
+	STEP = 8 << 20,
+	AGAIN = 32 << 20,  /* bytes that are read again at a time */
 };
 
-/* ---- what is usable of what the tables name ------------------------------------------------------------------------------------------ */
+/* ---- usable grains of the tables ------------------------------------------------------------- */
 
 struct relearn_ranges {
 	struct vv_number_range *v;
@@ -41,7 +43,7 @@ static int add_range(struct relearn_ranges *out, uint32_t at, uint32_t n)
 	return 0;
 }
 
-/* The whole grains of a run that is not zero: usable, under their own numbers. */
+/* The complete grains of a nonzero run are usable, under their own numbers. */
 static int use_run(const struct vv_set *s, const struct vv_span *span, const struct vv_run *run, struct relearn_ranges *out)
 {
 	uint64_t c = s->key.grain, lo = (run->at + c - 1) / c, hi = (run->at + run->len) / c;
@@ -94,7 +96,7 @@ static int cut_tables(struct uses *all)
 	return 0;
 }
 
-/* One behind the other; what was cut in the middle of a range is one again. */
+/* Concatenates the ranges. A range that was split is joined again. */
 static int join_ranges(const struct uses *all, struct relearn_ranges *out)
 {
 	size_t n = 0;
@@ -120,7 +122,7 @@ static int join_ranges(const struct uses *all, struct relearn_ranges *out)
 	return 0;
 }
 
-/* What is usable of what the tables name. */
+/* Finds the usable grains of the tables. */
 static int use_tables(const struct vv_set *s, struct vv_pool *pool, struct relearn_ranges *out)
 {
 	struct vv_parallel_for loop = vv_pool_loop(pool);
@@ -137,9 +139,9 @@ static int use_tables(const struct vv_set *s, struct vv_pool *pool, struct relea
 	return rc;
 }
 
-/* ---- what is known is based on it ---------------------------------------------------------------------------------------------------- */
+/* ---- known content from the tables ----------------------------------------------------------- */
 
-/* Where the tables say that they lie. */
+/* Sets the locations of the set's data from the tables. */
 static int place_tables(struct vv_set *s)
 {
 	uint64_t c = s->key.grain;
@@ -155,7 +157,8 @@ static int place_tables(struct vv_set *s)
 	return rc;
 }
 
-/* All that the set knew goes; what its regions' tables name is known, as one more epoch's data. */
+/* Replaces all knowledge of the set by the content of its regions' tables, as the data of one more
+ * epoch. */
 static int base_on_tables(struct varve *v, struct vv_set *s)
 {
 	struct relearn_ranges usable = { 0 };
@@ -187,7 +190,7 @@ void vv_rehash_after_gc(struct varve *v)
 	}
 }
 
-/* ---- behind the return of a restart --------------------------------------------------------------------------------------------------- */
+/* ---- after the return of a restart ----------------------------------------------------------- */
 
 struct grain_list {
 	struct vv_grain_bytes *v;
@@ -204,15 +207,16 @@ static int add_grain_bytes(struct grain_list *l, uint32_t at, uint32_t len, cons
 	return 0;
 }
 
-/* Nobody waits for it any more. */
+/* Was the hashing cancelled? */
 static bool given_up(const struct varve *v)
 {
 	return atomic_load(&v->grains->given_up);
 }
 
-/* Hash first, ask then: the kernel takes a page's mark away before it lets the first write to it through. So a page that is marked when it has
- * been read was read before any write; what was read of the others, mixed or torn, counts for nothing. Counting
- * the questions keeps the reads before them: it releases, and the kernel acquires the lock of the pages' table. */
+/* Hashes first and asks then. The kernel removes a page's mark before it lets the first write
+ * continue. So a page that still has its mark after it was read was read before any write. Digests
+ * of other pages, mixed or torn, are discarded. The atomic counter keeps the reads before the
+ * query. It releases, and the kernel acquires the lock of the page table. */
 static int hash_memory(const struct varve *v, struct vv_set *s, struct vv_region *r)
 {
 	const struct vv_fine *f = r->fine;
@@ -232,16 +236,16 @@ static int hash_memory(const struct varve *v, struct vv_set *s, struct vv_region
 	return rc;
 }
 
-struct again { /* some of a region's bytes, read once more */
+struct again { /* some bytes of a region, read again */
 	struct vv_set *set;
 	struct vv_region *region;
-	struct vv_runs runs;   /* where they lie, one behind the other */
+	struct vv_runs runs;   /* their runs, concatenated */
 	struct grain_list lessons;
 	uint64_t len;
 	uint8_t *room;
 };
 
-/* What cannot be read is not known, and so will be stored once more. */
+/* If the bytes cannot be read, they are unknown, and the next checkpoint stores them again. */
 static int read_again(struct varve *v, struct again *a)
 {
 	struct vv_want want = { &a->runs, 0, a->len, a->room, NULL };
@@ -259,7 +263,7 @@ static int read_again(struct varve *v, struct again *a)
 	return rc;
 }
 
-/* The region's bytes at..end. */
+/* Adds the region's bytes at..end. */
 static int add_again(struct varve *v, struct again *a, uint64_t at, uint64_t end)
 {
 	const struct vv_fine *f = a->region->fine;
@@ -285,7 +289,7 @@ static bool is_written(const struct vv_fine *f, uint64_t block)
 	return f->maybe[block / 64] >> block % 64 & 1;
 }
 
-/* What was written before it was hashed, or may have been. */
+/* Hashes from the store all bytes that were, or may have been, written before they were hashed. */
 static int hash_stored(struct varve *v, struct vv_set *s, struct vv_region *r, bool all)
 {
 	const struct vv_fine *f = r->fine;
@@ -310,7 +314,8 @@ static int hash_region(struct varve *v, struct vv_set *s, struct vv_region *r)
 {
 	int rc = hash_memory(v, s, r);
 
-	if (rc) /* it is not there any more, or not what it was: the next checkpoint will tell */
+	/* The memory is gone or was replaced. The next checkpoint will report it. */
+	if (rc)
 		vv_err_clear();
 	return hash_stored(v, s, r, rc != 0);
 }
@@ -325,7 +330,7 @@ static int rehash_set(struct varve *v, struct vv_set *s)
 	return rc || given_up(v) ? rc : base_on_tables(v, s);
 }
 
-/* Memory of the device that the bytes came through is free before more of it is needed. */
+/* Frees the device memory of the restore first, before more of it is needed. */
 void vv_rehash_run(struct varve *v)
 {
 	int rc = 0;
@@ -353,9 +358,9 @@ void vv_rehash_cancel(struct varve *v)
 		atomic_store(&v->grains->given_up, true);
 }
 
-/* ---- before it ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- before the return of a restart ---------------------------------------------------------- */
 
-/* A region that was not read whole from where its table says does not take part: all of it is new. */
+/* A region that was not completely read by its table does not take part: all of it is new. */
 static int take_table(struct varve *v, struct vv_region *r)
 {
 	size_t k = vv_run_table_find(v->tip.table, r->name);
@@ -388,8 +393,8 @@ static int adopt_tail(struct varve *v, struct vv_region *r)
 	return rc;
 }
 
-/* May its memory be looked at behind the return, because it is watched? Of the grains that lie in its own pages, then. Where ranks have stores of their own
- * what is written meanwhile could not be read once more by one of them alone. */
+/* Can its memory be hashed after the return, because it is watched? This holds for grains in its
+ * own pages. If ranks have local stores, one rank alone could not read written pages again. */
 static void make_late(struct varve *v, const struct vv_set *s, struct vv_region *r)
 {
 	struct vv_fine *f = r->fine;
@@ -405,7 +410,7 @@ static void make_late(struct varve *v, const struct vv_set *s, struct vv_region 
 		f->unhashed = f->unhashed_end = 0;
 }
 
-/* Now, what cannot be looked at later. */
+/* Hashes the memory that cannot be hashed later. */
 static int hash_now(struct varve *v, struct vv_set *s)
 {
 	struct grain_list l = { 0 };
@@ -426,7 +431,7 @@ static int hash_now(struct varve *v, struct vv_set *s)
 	return rc;
 }
 
-/* What the regions hold is known to the sieve, or will be. */
+/* Makes the regions' content known to the sieve, now or later. */
 static int adopt_memory(struct varve *v, struct vv_set *s, bool may_be_late)
 {
 	int rc = vv_grain_sets_copy_to_host(s);
@@ -471,7 +476,8 @@ static int adopt_set(struct varve *v, struct vv_set *s, bool may_be_late)
 	return rc;
 }
 
-/* What was known is not so any more. The bytes are back, though, and so only a device's trouble is the caller's. */
+/* Forgets all known content. The bytes are restored, though, so only an error of a device is
+ * returned. */
 static int forget_all(struct varve *v, const struct vv_space *space, int rc)
 {
 	vv_grain_sets_forget(v);

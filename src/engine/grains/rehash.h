@@ -4,17 +4,18 @@
 
 #include "engine/grains/grain_sets.h"
 
-/* Regions have just been restored and hold the content of the session's table. may_be_late: a thread can hash watched memory later. */
+/* The regions have just been restored and hold the content of the session's table. may_be_late: a
+ * thread can hash watched memory later. */
 int vv_rehash_begin(struct varve *v, bool may_be_late);
 /* Is memory left to be hashed by vv_rehash_run? */
 bool vv_rehash_is_pending(const struct varve *v);
-/* It has not, after all: what is half known is forgotten. */
+/* The restart failed after all. Forgets incomplete knowledge. */
 void vv_rehash_drop(struct varve *v);
-/* On that thread. */
+/* Called on the background thread. */
 void vv_rehash_run(struct varve *v);
-/* Nobody will need it. */
+/* Cancels the hashing, since its result is not needed. */
 void vv_rehash_cancel(struct varve *v);
-/* After gc: of older content only what the regions held in the last epoch is sure to be there. */
+/* After gc, older content is certain to exist only if the regions held it in the last epoch. */
 void vv_rehash_after_gc(struct varve *v);
 
 #endif

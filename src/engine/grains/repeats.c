@@ -4,9 +4,10 @@
 #include "track/write_protect.h"
 #include <string.h>
 
-enum { LONGEST = 16 * VV_NEW_DATA_PAGE }; /* bytes of an echo */
+enum { LONGEST = 16 * VV_NEW_DATA_PAGE }; /* bytes of a repeat */
 
-/* Whole pages that are whole periods, too; 0: it is none, or too long. */
+/* The length of a repeat, in complete pages and complete periods; 0: the piece is no repeat, or its
+ * period is too long. */
 static uint64_t length(const struct vv_set *s, const struct vv_piece *x)
 {
 	uint64_t period = vv_grain_number(x->from) * s->key.grain, len = VV_NEW_DATA_PAGE;
@@ -18,7 +19,7 @@ static uint64_t length(const struct vv_set *s, const struct vv_piece *x)
 	return len <= LONGEST ? len : 0;
 }
 
-/* Pieces that the period before this one is made of: it has a run for each, at least. */
+/* The number of pieces in the period before this one. The period has at least one run for each. */
 static uint64_t parts(const struct vv_set *s, size_t piece)
 {
 	const struct vv_piece *x = &s->now.piece[piece];
@@ -29,16 +30,17 @@ static uint64_t parts(const struct vv_set *s, size_t piece)
 	return n;
 }
 
-/* Bytes of a number in a table of runs. */
+/* The bytes of a number in a table of runs. */
 static uint64_t digits(uint64_t n)
 {
 	return n < 1 << 7 ? 1 : n < 1 << 14 ? 2 : 3;
 }
 
-/* Is it smaller than the runs that it saves, as both are before they are coded? Afterwards both are next to nothing. */
+/* Is the repeat smaller than the runs that it saves, both uncompressed? Compressed, both are very
+ * small. */
 static bool pays(const struct vv_set *s, size_t piece, uint64_t len, uint64_t gap)
 {
-	enum { RUN_LEAST = 4, RUN_MOST = 8, DIGEST = 32 }; /* bytes, of which the last are for a page */
+	enum { RUN_LEAST = 4, RUN_MOST = 8, DIGEST = 32 }; /* bytes; DIGEST is for a page */
 	const struct vv_piece *x = &s->now.piece[piece];
 	uint64_t all = (uint64_t)x->len * s->key.grain, period = vv_grain_number(x->from) * s->key.grain, n = parts(s, piece);
 	uint64_t each = n == 1 ? 2 + digits(period) + digits(2 * period - 1) : n * RUN_LEAST;
@@ -61,7 +63,8 @@ static void read_period(void *arg)
 	r->rc = r->set->space->copy_out(r->to, r->from, r->n);
 }
 
-/* The first period of the piece, as often as there is room for it. False: it is cut by the end of a region, or another thread has written there since. */
+/* Fills the repeat with copies of the piece's first period. Returns false if the end of a region
+ * cuts the period, or another thread has written there since. */
 static bool fill(const struct vv_set *s, const struct vv_piece *x, uint8_t *repeat, uint64_t len, int *rc)
 {
 	const struct vv_span *span = &s->span[vv_grain_span_of(s->span, s->n, x->at)];
@@ -80,13 +83,15 @@ static bool fill(const struct vv_set *s, const struct vv_piece *x, uint8_t *repe
 	return *rc == 0;
 }
 
-/* It begins where a page of the stream does. */
+/* The bytes to the next page of the new data, where the repeat begins. */
 static uint64_t gap_before(const struct vv_layer_writer *p)
 {
 	return -p->v->grains->new_data.len % VV_NEW_DATA_PAGE;
 }
 
-/* These bytes of the stream stand for some that were found twice, and so are counted already: in this epoch or, if there are not as many, in older ones. */
+/* These bytes of the new data replace bytes that were already counted as duplicates. They are
+ * subtracted from the duplicates of this epoch and, if these are too few, from those of older
+ * epochs. */
 static void uncount(struct varve_stats *st, uint64_t bytes)
 {
 	uint64_t here = bytes < st->bytes_dup_space ? bytes : st->bytes_dup_space;

@@ -7,11 +7,11 @@
 
 enum {
 	PAGE = 4096,      /* of vv_span.maybe */
-	LEAST = 1 << 20,  /* smaller regions are hashed sooner than asked for */
-	CROWD = 4096,     /* more regions than that are not compared with each other */
+	LEAST = 1 << 20,  /* smaller regions are hashed faster than queried */
+	CROWD = 4096,     /* more regions than this are not compared with each other */
 };
 
-/* Above this share of written pages hashing everything is cheaper than catching first writes. */
+/* Above this share of written pages, hashing everything is cheaper than catching first writes. */
 static const double DENSE = 0.13;
 
 void vv_written_pages_end(struct vv_fine *f)
@@ -24,7 +24,8 @@ void vv_written_pages_end(struct vv_fine *f)
 	f->maybe = NULL;
 }
 
-/* Of two regions that share pages neither can be watched: who looks first would take the other's marks away. */
+/* Two regions that share pages cannot be watched, since the first search would remove the marks of
+ * the other. */
 static bool is_alone(const struct varve *v, const struct vv_region *r)
 {
 	uintptr_t lo = (uintptr_t)r->p, hi = lo + r->shape.len;
@@ -44,7 +45,7 @@ static bool can_be_watched(const struct varve *v, const struct vv_region *r, uin
 	       is_alone(v, r) && vv_memory_pages(r->p, (size_t)r->shape.len, lo, hi);
 }
 
-/* A bit per page. */
+/* The bytes of a mask with a bit per page. */
 static size_t marks_len(const struct vv_region *r)
 {
 	return (size_t)(r->shape.len / PAGE / 64 + 1) * sizeof(*r->fine->maybe);
@@ -115,7 +116,7 @@ int vv_written_pages_peek(struct vv_region *r, uint64_t at, uint64_t end)
 	return vv_scan_peek(f->scan, lo < f->lo ? f->lo : lo, hi > f->hi ? f->hi : hi, seen, &l);
 }
 
-/* The ends of a region lie on pages that are not its own. */
+/* The ends of a region share pages with other memory, so they count as written. */
 static int look(struct vv_region *r, uint64_t *pages)
 {
 	struct vv_fine *f = r->fine;
@@ -148,7 +149,7 @@ const uint64_t *vv_written_pages_collect(struct varve *v, struct vv_region *r)
 			begin(v, r, lo, hi);
 		return NULL;
 	}
-	if (look(r, &pages) < 0) { /* some of it is not what it was */
+	if (look(r, &pages) < 0) { /* some of its memory was replaced */
 		vv_err_clear();
 		vv_written_pages_end(f);
 		return NULL;
@@ -157,7 +158,7 @@ const uint64_t *vv_written_pages_collect(struct varve *v, struct vv_region *r)
 		f->backoff = f->backoff ? 2 * f->backoff : 4;
 		f->retry_in = f->backoff;
 		vv_scan_detach(f->scan, f->lo, f->hi);
-		f->scan = NULL; /* what was seen counts this time */
+		f->scan = NULL; /* the result is still valid this time */
 		return f->maybe;
 	}
 	return f->maybe;

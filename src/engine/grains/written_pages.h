@@ -1,17 +1,20 @@
-/* Which pages of a region that is deduped in grains have been written, where the kernel can tell (track/scan.h): the others need not be looked at. */
+/* The written pages of a region with fine-grained dedup, if the kernel can report them
+ * (track/scan.h). Other pages need not be hashed. */
 #ifndef VV_ENGINE_GRAINS_WRITTEN_PAGES_H
 #define VV_ENGINE_GRAINS_WRITTEN_PAGES_H
 
 #include "engine/grains/grain_sets.h"
 
-/* What was written since the last look: a bit per page of 4096 bytes of the region, for vv_span.maybe; NULL: all must be looked at. From
- * now on writes are noted anew. */
+/* The pages written since the last call: a bit per 4096 bytes of the region, for vv_span.maybe.
+ * NULL: all must be hashed. From now on writes are recorded again. */
 const uint64_t *vv_written_pages_collect(struct varve *v, struct vv_region *r);
-/* A restart has filled it, and nobody has written since: is it watched from now on, its pages f->lo..f->hi? */
+/* A restart has filled the region, and it was not written since. Starts to watch its pages
+ * f->lo..f->hi. Returns true if they are watched. */
 bool vv_written_pages_start(struct varve *v, struct vv_region *r);
-/* Adds to f->maybe what has been written of its bytes at..end. Writes are noted as before. An error: some of it is not what it was. */
+/* Adds the written pages of its bytes at..end to f->maybe. Recording continues. Returns an error if
+ * some of its memory was replaced. */
 int vv_written_pages_peek(struct vv_region *r, uint64_t at, uint64_t end);
-/* It is let go: before its memory goes, or is somebody else's to watch. */
+/* Stops watching. Call it before the memory is freed or watched by another unit. */
 void vv_written_pages_end(struct vv_fine *f);
 
 #endif

@@ -15,7 +15,8 @@
 
 #define MAX_COMMIT (VV_COMMIT_FIXED + (size_t)VV_MAX_RANKS * VV_COMMIT_PER_RANK)
 
-/* The record is gone or not whole: if there are epochs, the id is in every one of them. 1 = found, 0 = there are none. */
+/* The record is missing or damaged. If there are epochs, each of them contains the id. Returns 1 if
+ * found, 0 if there are no epochs. */
 static int recover(struct vv_lineage *lin)
 {
 	uint64_t epoch = UINT64_MAX;
@@ -55,7 +56,7 @@ static int put_record(struct vv_lineage *lin, const char *object)
 	return rc;
 }
 
-/* A lineage of a similar name, which the user may mean. */
+/* Sets the error for a missing lineage. Suggests one with a similar name. */
 static int not_there(struct vv_lineage *lin)
 {
 	struct vv_names names = { 0 };
@@ -70,7 +71,7 @@ static int not_there(struct vv_lineage *lin)
 	return VV_ENOENT;
 }
 
-/* There is no record that can be read: `why` says whether it is missing (VV_ENOENT) or damaged. */
+/* There is no readable record. why: VV_ENOENT if it is missing, else it is damaged. */
 static int open_without(struct vv_lineage *lin, const char *object, int why, bool create)
 {
 	struct vv_err_state error;
@@ -140,7 +141,7 @@ int vv_catalog_adopt(struct vv_store *store, const char *name, const uint8_t id[
 	return rc;
 }
 
-/* By its record; or, if that is lost, by a folder of epochs. */
+/* Recognizes a lineage by its record or, if that is lost, by a folder of epochs. */
 static int is_lineage(struct vv_store *store, const char *name)
 {
 	char object[VV_NAME_MAX];
@@ -181,7 +182,7 @@ int vv_catalog_lineages(struct vv_store *store, struct vv_names *out)
 	return 0;
 }
 
-/* One that is not in the folder of its number is nobody's. */
+/* An object outside the folder of its number is ignored. */
 static int add_name(struct vv_listing *l, const struct vv_name *name, uint64_t folder, uint64_t from)
 {
 	uint64_t epoch = 0;
@@ -261,10 +262,11 @@ static size_t first_of_epoch(const struct vv_listing *l, uint64_t epoch)
 	return i;
 }
 
-/* If any layer of a rank's place is here, so should be all of them. */
+/* If any layer of a storage node is here, all of its layers should be. */
 int vv_catalog_locate_layers(const struct vv_listing *l, const struct vv_commit *c, uint8_t **where)
 {
-	enum { PLACE = 4 }; /* of a place's lowest rank: one of its layers is here */
+	/* Set for a storage node's lowest rank: one of its layers is here. */
+	enum { PLACE = 4 };
 	uint8_t *w = vv_mem_new(c->n_ranks, sizeof(*w));
 
 	if (!w)
@@ -317,7 +319,7 @@ void vv_catalog_listing_fini(struct vv_listing *l)
 	*l = (struct vv_listing){ 0 };
 }
 
-/* Walks the folders from the newest down until `pick` finds something in one. */
+/* Searches the folders from the newest down until `pick` finds an epoch in one. */
 static int walk_down(const struct vv_lineage *lin, uint64_t before,
 		     int (*pick)(const struct vv_lineage *lin, const struct vv_listing *l, uint64_t before, uint64_t *found), uint64_t *out)
 {
@@ -351,7 +353,7 @@ static int pick_commit(const struct vv_lineage *lin, const struct vv_listing *l,
 	return 0;
 }
 
-/* A record that is no epoch's, and beside which no layer lies, does not use up a number. */
+/* A damaged or foreign record without layers does not use up a number. */
 static int pick_used(const struct vv_lineage *lin, const struct vv_listing *l, uint64_t before, uint64_t *found)
 {
 	uint64_t layer = 0;
@@ -377,7 +379,8 @@ static int pick_used(const struct vv_lineage *lin, const struct vv_listing *l, u
 	return rc;
 }
 
-/* A listing that is taken while one epoch is laid down and another dropped may have neither. */
+/* A listing during the commit of one epoch and the removal of another may contain neither. So the
+ * search is repeated. */
 int vv_catalog_newest(const struct vv_lineage *lin, uint64_t before, uint64_t *epoch)
 {
 	enum { LOOKS = 10 };

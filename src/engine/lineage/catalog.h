@@ -1,5 +1,5 @@
-/* What a store holds: lineages, epochs, layers. Names are cheap to list and records cheap to read; the newest epoch is
- * found without looking at the old ones. */
+/* The content of a store: lineages, epochs, layers. Names are cheap to list, and records are cheap
+ * to read. The newest epoch is found without reading the old ones. */
 #ifndef VV_ENGINE_LINEAGE_CATALOG_H
 #define VV_ENGINE_LINEAGE_CATALOG_H
 
@@ -23,40 +23,44 @@ struct vv_listing { /* all ascending */
 	size_t n_layers, layers_cap;
 };
 
-/* Reads the lineage's record; with create, makes it if it is not there. Where the record is lost but epochs are there, their
- * commit records say what was in it. VV_ENOENT names the store. */
+/* Reads the lineage's record. With create, makes it if it is missing. If the record is lost but
+ * there are epochs, it is recovered from their commit records. The message for VV_ENOENT names the
+ * store. */
 int vv_catalog_open(struct vv_store *store, const char *name, bool create, struct vv_lineage *out);
-/* Makes a record that says what another store's says. */
+/* Makes a record with the content of another store's record. */
 int vv_catalog_adopt(struct vv_store *store, const char *name, const uint8_t id[16], uint64_t created_ns,
 		     struct vv_lineage *out);
-/* Names of all lineages, sorted, those that lost their record too. */
+/* The sorted names of all lineages, including those without a record. */
 int vv_catalog_lineages(struct vv_store *store, struct vv_names *out);
 
-/* Everything from epoch `from` on. */
+/* Lists everything from epoch `from` on. */
 int vv_catalog_list(const struct vv_lineage *lin, uint64_t from, struct vv_listing *out);
 void vv_catalog_listing_fini(struct vv_listing *l);
 /* The newest committed epoch below `before`; 0 if there is none. */
 int vv_catalog_newest(const struct vv_lineage *lin, uint64_t before, uint64_t *epoch);
-/* The highest number that an epoch or a layer bears: the next epoch is above it. A damaged record without layers counts for nothing. */
+/* The highest number of an epoch or a layer. The next epoch is above it. A damaged record without
+ * layers is ignored. */
 int vv_catalog_highest(const struct vv_lineage *lin, uint64_t *epoch);
 
-/* Where the layer of each rank of an epoch is, by its record and the listing: here; in another store, as all layers of its place are;
- * or nowhere, though it should be here. */
+/* The location of each rank's layer in an epoch, by its record and the listing. HERE: in this
+ * store. ELSEWHERE: in another store, with all layers of its storage node. MISSING: it should be
+ * here and is not. */
 enum { VV_CATALOG_MISSING, VV_CATALOG_HERE, VV_CATALOG_ELSEWHERE };
 int vv_catalog_locate_layers(const struct vv_listing *l, const struct vv_commit *c, uint8_t **where);
-/* How many of n ranks are there, and which: "0-2, 5". */
+/* Returns the number of ranks, of n, with where[rank] == there. ranks: a text such as "0-2, 5". */
 enum { VV_CATALOG_RANKS = 80 };
 uint32_t vv_catalog_name_ranks(const uint8_t *where, uint32_t n, uint8_t there, char ranks[VV_CATALOG_RANKS]);
 /* Is the layer listed? */
 bool vv_catalog_has_layer(const struct vv_listing *l, uint64_t layer);
 
-/* From now on the epoch counts. */
+/* Commits the epoch. */
 int vv_catalog_put_commit(const struct vv_lineage *lin, const struct vv_commit *c);
-/* VV_ENOENT if the epoch is not there; VV_EDAMAGED if its record is not whole. */
+/* Returns VV_ENOENT if there is no such epoch, and VV_EDAMAGED if its record is not intact. */
 int vv_catalog_commit(const struct vv_lineage *lin, uint64_t epoch, struct vv_commit *out);
 
-/* Removes an epoch's commit record, and with it the epoch. Its layers stay until gc, since other epochs may need them. A damaged record
- * is removed as well. *bytes (may be NULL): the length of its layers when they were written. */
+/* Removes an epoch's commit record, and with it the epoch. Its layers stay until gc, since other
+ * epochs may need them. A damaged record is removed as well. *bytes (may be NULL): the length of
+ * its layers when they were written. */
 int vv_catalog_drop_epoch(const struct vv_lineage *lin, uint64_t epoch, uint64_t *bytes);
 
 #endif

@@ -11,10 +11,13 @@
 #include <string.h>
 
 enum {
-	TAIL = 64 << 10, /* of the file, where asking twice takes long; */
-	TAIL_NEAR = 16 << 10, /* where it does not: most layers of files have less behind their payload */
-	GAP = 64 << 10, /* that much may lie between two parts that are read in one go */
-	STEP = 512 << 10, /* of what all threads read at once */
+	/* Bytes read from the end of the file if a second request is slow. */
+	TAIL = 64 << 10,
+	/* The same if it is fast: most layers have less than this after their payload. */
+	TAIL_NEAR = 16 << 10,
+	/* The maximum gap between two parts that are read together. */
+	GAP = 64 << 10,
+	STEP = 512 << 10, /* of a parallel read */
 };
 
 int vv_layer_file_name_in_error(const struct vv_layer_file *f, int rc)
@@ -104,7 +107,8 @@ static void read_step(void *arg, size_t i)
 	atomic_store(&r->failed, true);
 }
 
-/* Memory that is new takes longer to come than the bytes to be copied. What goes wrong is told by the last try. */
+/* Reads on several threads, since new memory takes longer to provide than the bytes to copy. The
+ * last attempt reports an error. */
 static int read_long(const struct vv_layer_file *f, uint64_t off, uint64_t len, uint8_t *to)
 {
 	struct vv_parallel_for loop = vv_pool_loop(f->pool);
@@ -117,7 +121,8 @@ static int read_long(const struct vv_layer_file *f, uint64_t off, uint64_t len, 
 	return atomic_load(&r.failed) ? vv_store_get_read(f->get, off, to, (size_t)len) : 0;
 }
 
-/* Bytes off..off+len: at hand already, or read into new memory at *own, such that they end at a multiple of ALIGN: there DIGESTS have what they are about. */
+/* The bytes off..off+len. If they are not in memory, reads them into new memory at *own, so that
+ * they end at a multiple of ALIGN. Then the digests in DIGESTS are aligned. */
 static int fetch(struct vv_layer_file *f, uint64_t off, uint64_t len, const uint8_t **out, uint8_t **own)
 {
 	enum { ALIGN = 8 };
@@ -213,7 +218,7 @@ static int read_ident(struct vv_layer_file *f, const struct vv_lineage *lin)
 	return rc;
 }
 
-/* Is it one of those that it is read with? */
+/* Reads the eras, and checks that they match those of the layers read before. */
 static int read_eras(struct vv_layer_file *f, const struct vv_lineage *lin)
 {
 	const struct vv_section *s = vv_layer_find(&f->frame, VV_SECTION_ERAS);
@@ -227,7 +232,7 @@ static int read_eras(struct vv_layer_file *f, const struct vv_lineage *lin)
 	return rc ? rc : vv_provenance_add(lin, &f->eras);
 }
 
-/* All that the head consists of is at hand. */
+/* Loads all sections of the head. */
 static int read_body(struct vv_layer_file *f)
 {
 	int rc = 0;
@@ -350,7 +355,7 @@ int vv_layer_file_read_eras(const struct vv_lineage *lin, uint64_t layer)
 	return rc;
 }
 
-/* The sections' own checks are looked at by whoever reads them. */
+/* The checks of the sections are left to the caller. */
 static int head_bytes(struct vv_layer_file *f, const uint8_t **out)
 {
 	uint8_t *own = NULL;
@@ -430,7 +435,7 @@ int vv_layer_file_read_block(struct vv_layer_file *f, size_t i, void *raw, void 
 	return rc ? vv_layer_file_name_in_error(f, rc) : 0;
 }
 
-/* A plain block in steps, each checked while it is in the cache. */
+/* Reads a plain block in steps, and checks each while it is in the cache. */
 static int read_steps(struct vv_layer_file *f, const struct vv_block *b, uint8_t *to, uint64_t *got)
 {
 	size_t step = f->get->store->read_step ? f->get->store->read_step : b->raw_len;
@@ -449,7 +454,7 @@ static int read_steps(struct vv_layer_file *f, const struct vv_block *b, uint8_t
 	return rc;
 }
 
-/* The whole of a plain block to one place, without a copy of our own. */
+/* Reads a complete plain block to one destination, without a copy of our own. */
 static int read_straight(struct vv_layer_file *f, size_t i, const struct vv_part *part)
 {
 	const struct vv_block *b = &f->blocks.v[i];
@@ -467,7 +472,8 @@ size_t vv_layer_file_group(const struct vv_layer_file *f, uint64_t pos)
 	return vv_payload_digest_group(&f->digests, pos);
 }
 
-/* Copies a part if it is whole chunks of group g and those behind it, with the right digests; `next` is read after it. */
+/* Copies a part if it consists of complete chunks from group g on, with matching digests. next: the
+ * bytes to be read after it. */
 static bool copy_chunks(const struct vv_digests *d, size_t g, const struct vv_part *part, const uint8_t *from,
 			const uint8_t *next)
 {
@@ -490,7 +496,7 @@ static bool copy_chunks(const struct vv_digests *d, size_t g, const struct vv_pa
 	return done == part->len;
 }
 
-/* The parts of a block of which `raw` holds what comes from `first` on. */
+/* Copies parts of a block. raw: the block's bytes from `first` on. */
 static bool copy_checked(const struct vv_digests *d, const struct vv_part *part, size_t n, const uint8_t *raw,
 			 uint32_t first)
 {
@@ -506,7 +512,8 @@ static bool copy_checked(const struct vv_digests *d, const struct vv_part *part,
 	return ok;
 }
 
-/* How many of the parts are read in one go, and where they end: small steps, so that what is copied is still in the cache. */
+/* The number of parts to read together. *end: their end. Steps are small, so that the bytes are
+ * still in the cache when they are copied. */
 static size_t next_step(const struct vv_layer_file *f, const struct vv_part *part, size_t n, uint32_t *end)
 {
 	uint64_t step = f->get->store->read_step, gap = step ? GAP : VV_MAX_BLOCK;
@@ -523,7 +530,7 @@ static size_t next_step(const struct vv_layer_file *f, const struct vv_part *par
 	return i;
 }
 
-/* Reads no more than the parts of a plain block need. *ok: they are what their digests say. */
+/* Reads only the needed parts of a plain block. *ok: they match their digests. */
 static int read_chunks(struct vv_layer_file *f, const struct vv_block *b, const struct vv_part *part, size_t n,
 		       uint8_t *scratch, bool *ok)
 {
@@ -541,7 +548,7 @@ static int read_chunks(struct vv_layer_file *f, const struct vv_block *b, const 
 	return rc;
 }
 
-/* By the check of the whole block. */
+/* Verifies by the check of the complete block. */
 static int read_whole(struct vv_layer_file *f, size_t i, const struct vv_part *part, size_t n, uint8_t *scratch)
 {
 	const struct vv_block *b = &f->blocks.v[i];
@@ -555,7 +562,7 @@ static int read_whole(struct vv_layer_file *f, size_t i, const struct vv_part *p
 	return rc;
 }
 
-/* Parts that do not have their digests leave the decision to the block's own check. */
+/* If parts do not match their digests, the block's own check decides. */
 int vv_layer_file_read_parts(struct vv_layer_file *f, size_t i, const struct vv_part *part, size_t n, uint8_t *scratch)
 {
 	const struct vv_block *b = &f->blocks.v[i];

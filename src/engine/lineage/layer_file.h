@@ -1,4 +1,4 @@
-/* Layer files open for reading: the parts that were asked for, verified. */
+/* Layer files, open for reading. The requested parts are verified. */
 #ifndef VV_ENGINE_LINEAGE_LAYER_FILE_H
 #define VV_ENGINE_LINEAGE_LAYER_FILE_H
 
@@ -7,11 +7,12 @@
 #include "engine/lineage/catalog.h"
 #include "engine/lineage/lazy_runs.h"
 
-enum { /* what of a layer is opened */
+enum { /* the parts of a layer to open */
 	VV_LAYER_FILE_HEAD = 1,
-	VV_LAYER_FILE_BLOCKS = 2, /* for their bytes, too: the file is mapped if it can be */
+	/* Also for reading their bytes: the file is mapped if possible. */
+	VV_LAYER_FILE_BLOCKS = 2,
 	VV_LAYER_FILE_DIGESTS = 4,
-	VV_LAYER_FILE_LAZY = 8, /* of the head, tables are only begun */
+	VV_LAYER_FILE_LAZY = 8, /* with HEAD: runs are read when needed */
 };
 
 struct vv_section_bytes { /* a section that was read */
@@ -26,71 +27,76 @@ struct vv_layer_file {
 	const char *url; /* the store's, for messages */
 	uint64_t layer;
 	struct vv_frame frame;
-	struct vv_head head; /* the ident is always there, the rest with HEAD */
+	struct vv_head head; /* the ident is always present, the rest with HEAD */
 	struct vv_blocks blocks;
 	struct vv_digests digests;
-	struct vv_era_table eras; /* none in layers of older versions */
-	uint8_t *tail; /* the end of the file, read ahead in one piece */
+	struct vv_era_table eras; /* empty in layers of older versions */
+	uint8_t *tail; /* the end of the file, read at once */
 	uint64_t tail_off;
-	uint8_t *body; /* memory of the head's sections, if they are not in the tail and have been read */
-	const uint8_t *head_at; /* they begin there */
-	struct vv_lazy_runs *lazy_runs; /* that the runs of the head come from; NULL: they are there */
-	struct vv_section_bytes sources, runs; /* what it reads */
-	uint64_t *source; /* layers that the head's runs name */
+	/* Memory of the head's sections, if they were read and are not in the tail. */
+	uint8_t *body;
+	const uint8_t *head_at; /* the start of the head's sections */
+	struct vv_lazy_runs *lazy_runs; /* reads the runs of the head; NULL: all are read */
+	struct vv_section_bytes sources, runs; /* the input of lazy_runs */
+	uint64_t *source; /* layers that the head's runs refer to */
 	size_t n_sources;
-	struct vv_pool *pool; /* that reads what is long; NULL: one thread does */
+	struct vv_pool *pool; /* for long reads; NULL: one thread */
 };
 
 int vv_layer_file_open(const struct vv_lineage *lin, uint64_t layer, unsigned parts, struct vv_layer_file **out);
-/* The same on all threads of a pool; NULL is fine. */
+/* The same on all threads of a pool. pool may be NULL. */
 int vv_layer_file_open_on(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, unsigned parts, struct vv_layer_file **out);
-void vv_layer_file_close(struct vv_layer_file *f); /* NULL is fine */
-/* Only hears what the layer says of the eras of epochs (engine/lineage/provenance.h). */
+void vv_layer_file_close(struct vv_layer_file *f); /* accepts NULL */
+/* Only reads the eras of epochs from the layer (engine/lineage/provenance.h). */
 int vv_layer_file_read_eras(const struct vv_lineage *lin, uint64_t layer);
-/* Gives the file back; what was read of it stays, until it is closed. */
+/* Closes the underlying file. The parts that were read stay until vv_layer_file_close. */
 void vv_layer_file_release(struct vv_layer_file *f);
 
-/* The runs that are not there yet. */
+/* Reads the remaining runs. */
 int vv_layer_file_finish(struct vv_layer_file *f, struct vv_pool *pool);
 
-/* A section, checked, and decoded where it is coded. */
+/* Reads a section, checked and decompressed. */
 int vv_layer_file_section(struct vv_layer_file *f, const struct vv_section *s, struct vv_section_bytes *out);
 
-/* DIGESTS after all, where opening left them out. */
+/* Reads DIGESTS later, if opening left them out. */
 int vv_layer_file_load_digests(struct vv_layer_file *f);
 
-/* The bytes of the head's sections, one after another: new memory. */
+/* The bytes of the head's sections, concatenated. The caller frees *out. */
 int vv_layer_file_head_bytes(struct vv_layer_file *f, uint8_t **out, size_t *n);
-/* Does the head have the digest that a commit record gives it? */
+/* Does the head have the digest of the commit record? */
 int vv_layer_file_check_head(struct vv_layer_file *f, const struct vv_digest *want);
 
-/* Block i, checked and decoded, into raw (raw_len bytes); scratch (stored_len bytes) is used for coded blocks. */
+/* Reads block i, checked and decompressed, into raw (raw_len bytes). scratch: stored_len bytes,
+ * used for compressed blocks. */
 int vv_layer_file_read_block(struct vv_layer_file *f, size_t i, void *raw, void *scratch);
 
 #define VV_PART_MEMORY SIZE_MAX
 
-struct vv_part { /* a stretch of one decoded block, and where it goes */
+struct vv_part { /* a range of one decompressed block, and its destination */
 	uint64_t pos; /* of its first byte in the payload */
 	union {
 		uint8_t *to;
-		uint64_t at; /* in a region, if there is one */
+		uint64_t at; /* offset in a region, if there is one */
 	};
 	uint32_t from, len;
-	size_t region; /* VV_PART_MEMORY: none, it goes to memory */
+	size_t region; /* VV_PART_MEMORY: no region, it goes to memory */
 };
 
-/* Parts of block i, ascending, to their places, checked. With DIGESTS loaded only what is used need be read and checked:
- * then damage in the rest of the block is not seen. scratch: raw_len bytes, and stored_len more for coded blocks. */
+/* Reads ascending parts of block i to their destinations, checked. With DIGESTS loaded, only the
+ * parts need be read and checked. Then damage in the rest of the block is not detected. scratch:
+ * raw_len bytes, plus stored_len bytes for compressed blocks. */
 int vv_layer_file_read_parts(struct vv_layer_file *f, size_t i, const struct vv_part *part, size_t n, uint8_t *scratch);
 
-/* The first group of digests that ends after pos: it may begin after it; digests.n_groups if there is none. */
+/* The first group of digests that ends after pos; it may also begin after pos. digests.n_groups if
+ * there is none. */
 size_t vv_layer_file_group(const struct vv_layer_file *f, uint64_t pos);
 
-/* The header, every block's check, every section, known or not: all bytes of the file. */
+/* Check the header, or every section, known or not. Together with the checks of all blocks, they
+ * cover all bytes of the file. */
 int vv_layer_file_check_header(struct vv_layer_file *f);
 int vv_layer_file_check_sections(struct vv_layer_file *f);
 
-/* Puts "'STORE/OBJECT'" before the thread's message. */
+/* Adds "layer 'STORE/OBJECT'" to the thread's error message. */
 int vv_layer_file_name_in_error(const struct vv_layer_file *f, int rc);
 
 #endif

@@ -70,7 +70,7 @@ size_t vv_lazy_runs_sources(const struct vv_lazy_runs *r, const uint64_t **out)
 	return vv_run_wire_sources(r->wire, out);
 }
 
-/* A part takes a fraction of a millisecond, so whoever finds it busy looks again. */
+/* A part takes a fraction of a millisecond, so a thread that finds it BUSY polls. */
 static bool read_part(struct vv_lazy_runs *r, size_t region, size_t i)
 {
 	atomic_uchar *state = &r->state[region][i];

@@ -12,7 +12,7 @@ struct mapped_block_taking {
 	bool ok;
 };
 
-/* The whole of a block is checked on its way. */
+/* A complete block is checked while it is copied. */
 static void take(void *arg)
 {
 	struct mapped_block_taking *t = arg;

@@ -1,11 +1,12 @@
-/* Blocks out of the mapped file of a layer. */
+/* Copies blocks from the mapped file of a layer. */
 #ifndef VV_ENGINE_LINEAGE_MAPPED_BLOCK_H
 #define VV_ENGINE_LINEAGE_MAPPED_BLOCK_H
 
 #include "engine/lineage/layer_file.h"
 
-/* Parts of a plain block to their places, by the check of the block, if all of it is in memory. False: it is not, or the file was cut short meanwhile, or what lies there is not what was
- * stored; then reading in the plain way says what is wrong. */
+/* Copies parts of a plain block to their destinations and verifies the block's check. The complete
+ * block must be in memory. Returns false if it is not, if the file was truncated meanwhile, or if
+ * the content is damaged. An ordinary read then reports the error. */
 bool vv_mapped_block_copy(const struct vv_layer_file *f, const struct vv_block *b, const struct vv_part *part, size_t n);
 
 #endif

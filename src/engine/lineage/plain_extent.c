@@ -2,7 +2,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-/* What holds pos, which the cursor stands at; k: the first group of digests that ends after pos. */
+/* The extent at pos, the cursor's position. k: the first group of digests that ends after pos. */
 static struct vv_plain_extent extent_at(const struct vv_layer_file *f, uint64_t pos, const struct vv_payload_cursor *c, size_t k)
 {
 	const struct vv_digests *d = &f->digests;
@@ -18,7 +18,9 @@ static struct vv_plain_extent extent_at(const struct vv_layer_file *f, uint64_t 
 		l.chunk = g->chunk;
 		l.lo = l.lo > g->pos ? l.lo : g->pos;
 		l.hi = l.hi < g->pos + g->count * g->chunk ? l.hi : g->pos + g->count * g->chunk;
-	} else { /* gc has kept a part of a chunk, whose digest went: it lies between those that have theirs */
+	} else {
+		/* gc has kept part of a chunk without its digest. It lies between chunks with
+		 * digests. */
 		l.lo = last && l.lo < last->pos + last->count * last->chunk ? last->pos + last->count * last->chunk : l.lo;
 		l.hi = g && g->pos < l.hi ? g->pos : l.hi;
 	}

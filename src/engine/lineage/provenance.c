@@ -8,9 +8,9 @@
 struct vv_provenance {
 	struct vv_store_attachment attachment;
 	pthread_mutex_t lock;
-	struct vv_era_table eras;   /* of what is being read */
-	struct vv_era_table known;  /* of all that was met */
-	struct vv_era_table silent; /* epochs of which nothing can be known */
+	struct vv_era_table eras;   /* of the layers being read together */
+	struct vv_era_table known;  /* of all layers read so far */
+	struct vv_era_table silent; /* epochs with eras that cannot be known */
 	bool turned;
 };
 
@@ -56,7 +56,7 @@ static int add(struct vv_era_table *e, const struct vv_era_table *said)
 	return rc;
 }
 
-/* Of a layer that does not belong here nothing is believed. */
+/* If the layer does not belong to the others, none of its eras is used. */
 int vv_provenance_add(const struct vv_lineage *lin, const struct vv_era_table *said)
 {
 	struct vv_provenance *a = lin->provenance;
@@ -118,7 +118,8 @@ void vv_provenance_reset(const struct vv_lineage *lin)
 	pthread_mutex_lock(&a->lock);
 	a->known.n = 0;
 	a->silent.n = 0;
-	a->turned = add(&a->known, &a->eras) < 0; /* for want of memory: less is known */
+	/* If there is no memory, less is known. */
+	a->turned = add(&a->known, &a->eras) < 0;
 	pthread_mutex_unlock(&a->lock);
 }
 
@@ -150,11 +151,11 @@ void vv_provenance_mark_unknown(const struct vv_lineage *lin, uint64_t epoch)
 
 	pthread_mutex_lock(&a->lock);
 	if (vv_era_table_add(&a->silent, &(struct vv_era){ epoch, epoch, 0 }, &other) < 0)
-		vv_err_clear(); /* it is asked for again */
+		vv_err_clear(); /* it will be searched again */
 	pthread_mutex_unlock(&a->lock);
 }
 
-/* If it is of an earlier session, and known. */
+/* Adds the era of the epoch, if it is known and of an earlier session. */
 static int list(struct vv_provenance *a, uint64_t epoch, struct vv_era_table *out)
 {
 	const struct vv_era *era = NULL;

@@ -1,5 +1,7 @@
-/* Which layers belong together: what those that were opened say of the eras of epochs, their own and those they refer to (core/format/era_table.h). One that says something else than
- * those read with it is of another copy of the lineage, and is not read as theirs. A writer knows besides what all said that it ever met: the layers that its index knows of. */
+/* Decides which layers belong together. Each layer contains the eras of its own epoch and of those
+ * that it refers to (core/format/era_table.h). A layer that contradicts the layers read with it
+ * belongs to another copy of the lineage and is rejected. A writer also keeps the eras of all
+ * layers that it has ever read: the layers of its index. */
 #ifndef VV_ENGINE_LINEAGE_PROVENANCE_H
 #define VV_ENGINE_LINEAGE_PROVENANCE_H
 
@@ -10,26 +12,28 @@ struct vv_provenance;
 struct vv_lineage;
 struct vv_store;
 
-/* Lives as long as the store. */
+/* Freed with the store. */
 int vv_provenance_new(struct vv_store *store, struct vv_provenance **out);
-/* What a layer says. VV_EDAMAGED: others have said something else. By any thread. */
+/* Adds the eras of a layer. Returns VV_EDAMAGED if other layers contradict it. Any thread may call
+ * it. */
 int vv_provenance_add(const struct vv_lineage *lin, const struct vv_era_table *said);
-/* Before an epoch is read that need not belong to those read before. */
+/* Call it before reading an epoch that need not belong to those read before. */
 void vv_provenance_forget(const struct vv_lineage *lin);
-/* Of the era that the epoch belongs to, as those say that were read last; 0: not known. */
+/* The token of the epoch's era, by the layers read last; 0: unknown. */
 uint64_t vv_provenance_token(const struct vv_lineage *lin, uint64_t epoch);
 
-/* Is a layer in the place of another one that was met before? Then what is known of that one is worth nothing. */
+/* Has a layer replaced another one that was read before? Then knowledge of the old one is
+ * useless. */
 bool vv_provenance_was_replaced(const struct vv_lineage *lin);
-/* It is known no more. */
+/* Forgets all eras except those read last. */
 void vv_provenance_reset(const struct vv_lineage *lin);
-/* Is the era of the epoch known, or not to be learned? */
+/* Is the era of the epoch known, or known to be unavailable? */
 bool vv_provenance_is_known(const struct vv_lineage *lin, uint64_t epoch);
-/* All that is known; out must start empty. */
+/* Copies all known eras. out must start empty. */
 int vv_provenance_copy_all(const struct vv_lineage *lin, struct vv_era_table *out);
-/* No layer tells it. */
+/* Notes that no layer contains the epoch's era. */
 void vv_provenance_mark_unknown(const struct vv_lineage *lin, uint64_t epoch);
-/* What a layer of the era `own` with that head has to say; out must start empty. */
+/* The eras for a new layer of the era `own` with that head. out must start empty. */
 int vv_provenance_list(const struct vv_lineage *lin, const struct vv_era *own, const struct vv_head *head, struct vv_era_table *out);
 
 #endif

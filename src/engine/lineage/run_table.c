@@ -10,7 +10,7 @@
 struct vv_run_table_chain { /* newest first */
 	struct vv_layer_file *file[VV_MAX_DEPTH + 1];
 	size_t n;
-	unsigned parts; /* that are opened */
+	unsigned parts; /* to open */
 };
 
 static void close_layer(void *arg, size_t i)
@@ -33,7 +33,7 @@ static void release_layer(void *arg, size_t i)
 	vv_layer_file_release(((struct vv_run_table_chain *)arg)->file[i]);
 }
 
-/* The heads stay. */
+/* The heads stay in memory. */
 static void chain_release(struct vv_run_table_chain *c, struct vv_pool *pool)
 {
 	struct vv_parallel_for loop = vv_pool_loop(pool);
@@ -41,7 +41,7 @@ static void chain_release(struct vv_run_table_chain *c, struct vv_pool *pool)
 	vv_parallel_for_each(&loop, c->n, release_layer, c);
 }
 
-/* The runs of all heads are there. */
+/* Reads the runs of all heads. */
 static int chain_finish(struct vv_run_table_chain *c, struct vv_pool *pool)
 {
 	int rc = 0;
@@ -51,16 +51,17 @@ static int chain_finish(struct vv_run_table_chain *c, struct vv_pool *pool)
 	return rc;
 }
 
-/* The parents of a layer are known only one from the other, but mostly they are the epochs right before it: so as many as there
- * must be are read at once, and those that were guessed wrong are closed again. Where there are many, a thread reads one from end to end, which is less work
- * than in parts; but for the last, the keyframe, whose table may be longer than all others together. */
+/* The parent of a layer is known only after the layer is read, but mostly it is the previous epoch.
+ * So as many layers as the depth requires are read at once, and wrong guesses are closed again. If
+ * there are many, each thread reads a complete layer, which is less work than reading in parts. The
+ * last one, the keyframe, is an exception: its table may be longer than all others together. */
 struct guess {
 	const struct vv_lineage *lin;
 	struct vv_pool *pool;
 	uint64_t layer; /* the child */
 	unsigned parts;
 	size_t n;
-	struct vv_layer_file *file[VV_MAX_DEPTH]; /* file[i]: i + 1 epochs before it */
+	struct vv_layer_file *file[VV_MAX_DEPTH]; /* file[i]: i + 1 epochs before the child */
 };
 
 static void open_guessed(void *arg, size_t i)
@@ -124,11 +125,14 @@ static int chain_open(const struct vv_lineage *lin, struct vv_pool *pool, uint64
 	return rc;
 }
 
-/* One region followed down the chain: what each layer says of it. Where it was longer once, that is cut. */
+/* One region in all layers of the chain: the runs of each layer. If the region was longer before,
+ * its runs are clipped. */
 struct unmerged {
 	struct vv_run_table_unmerged *is;
-	struct vv_runs *clipped; /* as many; NULL: none was */
-	bool even; /* it was never of another length, and the last says all of it: so there are no gaps */
+	struct vv_runs *clipped; /* one per layer; NULL: none was clipped */
+	/* Its length never changed, and the last layer covers it completely: so there are no
+	 * gaps. */
+	bool even;
 };
 
 static struct vv_run_table_unmerged *unmerged_new(size_t most)
@@ -230,7 +234,7 @@ static int stack(struct vv_run_table_chain *c, struct vv_pool *pool, size_t inde
 	return rc;
 }
 
-/* All that there is, and nobody else's; whether it is, was looked at. */
+/* Moves the complete runs to out. The caller has checked that one layer covers the region. */
 static void hand_over(struct vv_head_region *from, struct vv_runs *out)
 {
 	*out = from->runs;
@@ -345,7 +349,8 @@ int vv_run_table_merge(struct vv_run_table *t, struct vv_pool *pool)
 	return 0;
 }
 
-/* The commit is read first: an epoch that is not there must say so, not that its file is missing. */
+/* The commit record is read first, so that the error for a missing epoch does not report a missing
+ * file. */
 static int read_commit(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, struct vv_commit *c)
 {
 	int rc = vv_catalog_commit(lin, epoch, c);
@@ -369,7 +374,7 @@ static int check_record(struct vv_layer_file *f, const struct vv_commit *c, uint
 	return rc;
 }
 
-/* Only files that are mapped can be read in the way for which tables are left as they are, unless it is a device that they are for. */
+/* Tables may stay unmerged only if all files are mapped, or if the data is for a device. */
 static bool may_be_late(const struct vv_run_table_chain *c, const struct vv_run_table_how *how)
 {
 	if (how->runs != VV_RUN_TABLE_LATE)

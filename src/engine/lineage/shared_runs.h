@@ -1,4 +1,5 @@
-/* Runs that several have and nobody changes: a table is long, and what the memory held in the last epoch is also where later ones may copy from. */
+/* Runs with several owners, which do not change. A table is long, and later epochs may copy from
+ * the runs of the last epoch. */
 #ifndef VV_ENGINE_LINEAGE_SHARED_RUNS_H
 #define VV_ENGINE_LINEAGE_SHARED_RUNS_H
 
@@ -6,14 +7,16 @@
 #include <stdatomic.h>
 
 struct vv_shared_runs {
-	struct vv_runs runs; /* of a restart they may come after the shared runs (vv_run_table_merge): all who look wait for that */
+	/* After a restart they may be set later (vv_run_table_merge). All readers wait for that. */
+	struct vv_runs runs;
 	atomic_size_t refs;
 };
 
-/* One holder, and no runs: nobody else has it yet, and it may be written. NULL: no memory. */
+/* Returns an object with one reference and no runs. Its creator may write it until it is shared.
+ * NULL: no memory. */
 struct vv_shared_runs *vv_shared_runs_new(void);
 struct vv_shared_runs *vv_shared_runs_ref(struct vv_shared_runs *s);
-/* NULL is fine. */
+/* Accepts NULL. */
 void vv_shared_runs_unref(struct vv_shared_runs *s);
 
 #endif

@@ -1,6 +1,7 @@
-/* What a checkpoint does before it returns: find what is dirty, copy of it what fits the buffer, in the order in which it is
- * expected to be written, and fence the rest. Copying a page costs a sixth of catching its first write, so fences stand only
- * where copies do not fit. */
+/* The part of a checkpoint that runs before varve_checkpoint returns. It finds dirty memory, copies
+ * it into the buffer in the expected order of writes, and write-protects the rest. Copying a page
+ * costs a sixth of catching its first write. So memory is write-protected only if its copy does not
+ * fit. */
 #include "engine/memory/capture.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -23,11 +24,15 @@
 #include <string.h>
 
 enum {
-	HOLE = 256 << 10, /* bytes of clean tiles between dirty ones that are write-protected along: cheaper than two fences */
-	FEW_GROUPS = 8,   /* tiles of no more than this are opened one by one, and there are many */
+	/* Bytes: clean tiles in a gap of at most this length are protected along with their dirty
+	 * neighbours. That is cheaper than two calls. */
+	HOLE = 256 << 10,
+	/* Groups: tiles of at most this size are unprotected one by one, and there are many of
+	 * them. */
+	FEW_GROUPS = 8,
 };
 
-/* ---- copies ------------------------------------------------------------------------------------------------------------- */
+/* ---- copies ---------------------------------------------------------------------------------- */
 
 enum { COPY_STEP = 64 }; /* tiles */
 
@@ -40,7 +45,7 @@ struct capture_copying {
 struct copying_step {
 	struct capture_copying *all;
 	size_t step;
-	struct vv_region *region; /* the one at hand */
+	struct vv_region *region; /* the current one */
 };
 
 static void copy_tiles(void *arg)
@@ -62,7 +67,7 @@ static void copy_step(void *arg, size_t step)
 		atomic_store(&s.all->gone, s.region);
 }
 
-/* What cannot be write-protected is copied first. */
+/* Copies groups that cannot be write-protected. They come first. */
 static void copy_bare(void *arg)
 {
 	struct copying_step *s = arg;
@@ -88,7 +93,8 @@ static int check_mapped(const struct varve *v)
 	return 0;
 }
 
-/* Bytes by which the last group of each region reaches beyond it, where that group is copied, or else dirty. */
+/* Bytes by which the last groups of the regions extend beyond their regions. Counts copied groups
+ * if `copied`, else dirty groups. */
 static uint64_t beyond(const struct vv_tiles *t, bool copied)
 {
 	uint64_t sum = 0;
@@ -103,8 +109,8 @@ static uint64_t beyond(const struct vv_tiles *t, bool copied)
 	return sum;
 }
 
-/* Then the tiles in their order, as long as there are cells. Unless writes to them are to be seen, tiles that are copied stay
- * open. */
+/* Copies unprotectable groups, then tiles in the order of the queue until no cell is free. A copied
+ * tile stays unprotected unless writes to it must be seen. */
 static int copy_ahead(struct varve *v, bool eager, uint64_t *bytes)
 {
 	struct vv_tiles *t = v->tiles;
@@ -127,10 +133,11 @@ static int copy_ahead(struct varve *v, bool eager, uint64_t *bytes)
 	return c.gone ? vv_lost_memory_error(c.gone) : 0;
 }
 
-/* ---- fences -------------------------------------------------------------------------------------------------------------- */
+/* ---- write protection ------------------------------------------------------------------------ */
 
-/* mprotect can be laid over a scan's marks. Where there are none, userfaultfd marks single pages without splitting mappings:
- * opening a page somewhere costs 2 microseconds instead of 4.4, a fault there 3.4 instead of 5.9 (measured). */
+/* mprotect works on top of a scan's marks. Without such marks, userfaultfd protects single pages
+ * without splitting mappings. Unprotecting one page then costs 2 microseconds instead of 4.4, and a
+ * fault 3.4 instead of 5.9 (measured). */
 static struct vv_write_protect *protection_for(struct varve *v, const struct vv_region *r)
 {
 	struct vv_tiles *t = v->tiles;
@@ -153,7 +160,7 @@ static void put_behind(struct vv_tiles *t, struct vv_region *r, struct vv_write_
 	r->tracked->write_protect = write_protect;
 }
 
-/* The region's memory takes no fence, for the reason that the last error says. */
+/* The region's memory cannot be write-protected. The last error gives the reason. */
 static void leave_open(struct varve *v, struct vv_region *r)
 {
 	vv_log_info("region '%s' is copied or stored before varve_checkpoint returns: %s", r->name, vv_err_last());
@@ -185,7 +192,8 @@ static void unprotect_at(void *arg, uintptr_t lo, uintptr_t hi)
 			vv_tiles_unprotect(t, t->geometry.by_address[i]);
 }
 
-/* The fence, and the regions in it; a region that cannot be write-protected is left out. */
+/* Creates the write protection and adds the regions. A region that cannot be write-protected is
+ * left out. */
 static int add_regions(struct varve *v)
 {
 	struct vv_tiles *t = v->tiles;
@@ -204,7 +212,7 @@ static int add_regions(struct varve *v)
 	return 0;
 }
 
-/* To be stored, and first writes to it are to be seen. */
+/* Is the tile to be stored, and must its first write be seen? */
 static bool is_due(const struct vv_tiles *t, size_t tile)
 {
 	return t->plan.order.state[tile] == VV_WRITE_ORDER_SCHEDULED && t->plan.order.access[tile] == VV_ACCESS_NONE;
@@ -232,7 +240,7 @@ static int protect_run(struct vv_tiles *t, struct vv_region *r, size_t first, si
 	return rc;
 }
 
-/* Runs of tiles, small holes included. */
+/* Protects runs of tiles, including small gaps. */
 static int protect_region(struct vv_tiles *t, struct vv_region *r)
 {
 	size_t end = r->tracked->first_tile + r->tracked->n_tiles, k = r->tracked->first_tile, hole = HOLE / (t->geometry.tile_groups * t->geometry.group_len) + 1;
@@ -254,7 +262,7 @@ static int protect_region(struct vv_tiles *t, struct vv_region *r)
 	return rc;
 }
 
-/* Is there anything dirty that has no copy? */
+/* Does any dirty group lack a copy? */
 static bool overflows(const struct vv_tiles *t)
 {
 	for (size_t k = t->plan.n_queue; k-- > 0;) {
@@ -280,7 +288,6 @@ static void find_must(struct vv_tiles *t)
 	}
 }
 
-/* The memory of a tile. */
 static struct vv_memory_range range_of(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
 {
 	uint64_t len = (uint64_t)t->geometry.tile_groups * t->geometry.group_len, at = (tile - r->tracked->first_tile) * len, end = at + len;
@@ -296,7 +303,8 @@ static const struct vv_region *region_at(const struct vv_tiles *t, uintptr_t lo,
 	return NULL;
 }
 
-/* Memory that takes no fence may be such that nobody can read: the call, which waits for it, says so. */
+/* Unprotectable memory may also be unreadable. The caller waits for such memory, so the call
+ * reports the error. */
 static int check_must(const struct vv_tiles *t)
 {
 	struct vv_memory_range *must = vv_mem_new(t->waiters.caller_waits_for, sizeof(*must));
@@ -314,7 +322,8 @@ static int check_must(const struct vv_tiles *t)
 	return lost ? vv_lost_memory_error(region_at(t, lo, hi)) : 0;
 }
 
-/* A region that was mapped anew in part has lost a part of its fence: it is write-protected once more, all of it. */
+/* A region that was remapped in part has lost part of its write protection. All of the region is
+ * protected again. */
 static int protect_again(struct vv_tiles *t, struct vv_region *r)
 {
 	int rc;
@@ -325,7 +334,8 @@ static int protect_again(struct vv_tiles *t, struct vv_region *r)
 	return rc == 0 ? protect_region(t, r) : rc;
 }
 
-/* Memory that was taken for write-protected and cannot be (large pages, of which a part is the region's; no more mappings) is left open. */
+/* Protects all regions that need it. A region stays unprotected if the kernel refuses: a large page
+ * belongs to it only in part, or no mappings are left. */
 static void protect_all(struct varve *v)
 {
 	struct vv_tiles *t = v->tiles;
@@ -347,9 +357,9 @@ static void protect_all(struct varve *v)
 	t->geometry.n_by_address = kept;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------------------------- */
+/* ---- the call -------------------------------------------------------------------------------- */
 
-/* A word of bits at a time; a tile's bits never lie in two. */
+/* Works on one word of bits at a time. The bits of a tile never span two words. */
 static void mark_dirty(struct vv_tiles *t, const struct vv_region *r)
 {
 	uint64_t one = t->geometry.tile_groups == 64 ? UINT64_MAX : ((uint64_t)1 << t->geometry.tile_groups) - 1;
@@ -384,7 +394,8 @@ static uint64_t list_dirty(struct vv_tiles *t, size_t *chunks)
 	return groups * t->geometry.group_len - beyond(t, false);
 }
 
-/* First writes since the last epoch was stored: those that were seen, less those that met its flush. */
+/* Counts the first writes since the last epoch was stored: all that were seen, minus those during
+ * its flush. */
 static void count_after(struct vv_tiles *t, uint64_t pages, struct varve_stats *st)
 {
 	uint64_t met = t->meters.seen[VV_ACCESS_WAIT].pages + t->meters.seen[VV_ACCESS_COW].pages + t->meters.seen[VV_ACCESS_AVOIDED].pages;
@@ -396,8 +407,9 @@ static void count_after(struct vv_tiles *t, uint64_t pages, struct varve_stats *
 	t->meters.fault_ns = t->meters.fault_reported_ns = t->meters.wait_ns = t->meters.blocked_ns = 0;
 }
 
-/* A system call is writing into these pages at this moment, and cannot be held up: they stay open, and are copied whatever it
- * takes. What of the call's bytes is in the epoch is a matter of chance, but it must not change between hashing and storing. */
+/* A system call is writing to these pages and cannot be stopped. They stay unprotected, and are
+ * copied beyond the buffer if necessary. The epoch may contain any part of the call's bytes, but
+ * these must not change between hashing and storing. */
 static void copy_entered(void *arg, uintptr_t lo, uintptr_t hi)
 {
 	struct varve *v = arg;
@@ -427,8 +439,9 @@ static void copy_entered(void *arg, uintptr_t lo, uintptr_t hi)
 	}
 }
 
-/* In which order copies are stored nobody notices. So it is that of memory: a restart then reads them from one end of the layer to the other. Where each was
- * expected stays noted. */
+/* The order in which copies are stored does not matter to the program. So copies are stored in the
+ * order of memory, and a restart reads the layer sequentially. queue_position keeps the expected
+ * position of each tile. */
 static void queue_copied(struct vv_tiles *t)
 {
 	size_t n = 0;
@@ -440,7 +453,7 @@ static void queue_copied(struct vv_tiles *t)
 		}
 }
 
-/* What has no copy must not be changed before it is stored. */
+/* Groups without a copy must not change before they are stored. */
 static int protect_rest(struct varve *v)
 {
 	struct vv_tiles *t = v->tiles;
@@ -484,7 +497,8 @@ int vv_capture_take(struct vv_layer_writer *p, size_t *chunks)
 	st->bytes_dirty += list_dirty(t, chunks);
 	vv_layout_limit_copies(v, *chunks);
 	if (v->tracking.tracker == VV_BY_WRITE_PROTECT)
-		protect_all(v); /* before anything is copied: who writes there afterwards is seen */
+		/* Before anything is copied, so that later writes are seen. */
+		protect_all(v);
 	if (v->ctx.async)
 		rc = vv_early_hash_run(p);
 	if (rc == 0 && v->ctx.async)

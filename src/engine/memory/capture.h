@@ -4,11 +4,13 @@
 
 #include "engine/memory/tiles.h"
 
-/* What is dirty, and copies of it, and fences; *chunks: how many are to be looked at. */
+/* Finds dirty memory, copies it as far as the buffer allows, and write-protects the rest. *chunks:
+ * the number of chunks to be hashed. */
 int vv_capture_take(struct vv_layer_writer *p, size_t *chunks);
-/* Once the flush runs: waits for what could neither be copied nor write-protected. */
+/* Waits, while the flush runs, for tiles that could neither be copied nor write-protected. */
 void vv_capture_wait(struct varve *v);
-/* Before the commit, or when storing failed: has memory that was stored in place been there all the time? */
+/* Called before the commit, or after storing failed. Returns an error if memory that was stored in
+ * place was unmapped or replaced meanwhile. */
 int vv_capture_check(const struct vv_layer_writer *p);
 
 #endif

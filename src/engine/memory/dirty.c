@@ -1,4 +1,5 @@
-/* What is dirty: pages that the kernel or a fence has seen written, or everything, where comparing is cheaper than watching. */
+/* Finds dirty memory. Pages are dirty if the kernel or a write fault recorded a write. All pages
+ * count as dirty where comparing is cheaper than watching. */
 #include "engine/memory/dirty.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -16,15 +17,19 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Above some share of dirty pages it is cheaper to compare everything than to catch first writes. Which one, processors and kernels do not
- * agree on: so it follows from what both cost here, but it is never beyond these. (Pages here and there take longer to hash, copy and fence than as many in a row, and faults in memory that is not
- * in the caches longer than where they are tried: no machine has been seen where watching was cheaper above 0.34.) */
+/* Above some share of dirty pages, comparing everything is cheaper than catching first writes. The
+ * share depends on processor and kernel. So it is computed from the measured costs of both methods,
+ * within these limits. Scattered pages take longer to hash, copy and protect than adjacent pages.
+ * Faults take longer in uncached memory than in the calibration. On no machine was watching seen to
+ * be cheaper above 0.34. */
 static const double DENSE_MIN = 0.05, DENSE_MAX = 0.35;
 
-/* What looking at a page takes beside hashing it, in terms of a fault: it is copied or write-protected, opened again, looked up. */
+/* The cost of a page beside its hashing, in units of a fault: it is copied or write-protected,
+ * unprotected, and looked up. */
 static const double BESIDES = 0.125;
 
-/* A region that is compared is watched again only if this much less of it changes than would be too much. */
+/* A compared region is watched again only if the changed share is below this fraction of the
+ * limit. */
 static const double CALM = 0.75;
 
 struct seen {
@@ -33,7 +38,7 @@ struct seen {
 	uint64_t pages;
 };
 
-/* The groups that the pages lo..hi of the region touch. */
+/* Marks the groups that the pages lo..hi of the region touch. */
 static void mark_groups(struct vv_tiles *t, const struct vv_region *r, uintptr_t lo, uintptr_t hi)
 {
 	uintptr_t p = (uintptr_t)r->p;
@@ -69,14 +74,15 @@ static void mark_all(struct vv_tiles *t, struct vv_region *r)
 		word[r->tracked->n_groups / 64] = ((uint64_t)1 << r->tracked->n_groups % 64) - 1;
 }
 
-/* The ends of a region lie on pages that are not its own and not watched. */
+/* The pages at the ends of a region are shared with other memory and not watched. Their groups are
+ * always dirty. */
 static void mark_ends(struct vv_tiles *t, struct vv_region *r)
 {
 	for (size_t k = r->tracked->first_tile; k < r->tracked->first_tile + r->tracked->n_tiles; k = vv_tiles_next_unprotectable(r, k))
 		vv_tiles_set_dirty(t, r, k, vv_tiles_dirty(t, r, k) | vv_tiles_unprotectable(t, r, k));
 }
 
-/* Memory is watched by one userfaultfd at a time. */
+/* A page can be watched by only one userfaultfd at a time. */
 static void watch(struct varve *v, struct vv_region *r)
 {
 	struct vv_parallel_for loop = vv_pool_loop(v->ctx.pool);
@@ -101,8 +107,9 @@ static void unwatch(struct varve *v, struct vv_region *r)
 	r->tracked->retry_in = r->tracked->backoff;
 }
 
-/* What disturbs it makes it dearer, never cheaper: less is believed at once, more by and by. With it goes what the fence took around the pages of the last time: around single ones it is much
- * more than around all of them. */
+/* Disturbances make the measured cost higher, never lower. So a lower cost is adopted at once, a
+ * higher one by and by. The cost includes the time to protect the pages of the last epoch. Per
+ * page, protection takes much longer for single pages than for all pages of a region. */
 static void note_cost(struct vv_region *r, uint64_t pages, double seconds)
 {
 	double write_protected = r->tracked->pages_found > 0 ? r->tracked->seconds_protected / r->tracked->pages_found : 0;
@@ -111,8 +118,10 @@ static void note_cost(struct vv_region *r, uint64_t pages, double seconds)
 	r->tracked->collect_cost = cost < r->tracked->collect_cost ? cost : r->tracked->collect_cost + (cost - r->tracked->collect_cost) / 4;
 }
 
-/* With a share p of its pages written a watched region costs p * (caught + looked_at) for each page it has, one that is compared
- * looked_at. Faults are the program's own time; hashing is not, where there are other cores for it: there it counts half. */
+/* The share of written pages above which comparing is cheaper. If a share p is written, a watched
+ * region costs p * (caught + looked_at) for each page. A compared region costs looked_at for each
+ * page. Faults take the program's own time. Hashing runs on other cores, where there are any, and
+ * then counts half. */
 static double dense(const struct varve *v, const struct vv_region *r)
 {
 	const struct vv_tiles *t = v->tiles;
@@ -124,7 +133,8 @@ static double dense(const struct varve *v, const struct vv_region *r)
 	return share < DENSE_MIN ? DENSE_MIN : share > DENSE_MAX ? DENSE_MAX : share;
 }
 
-/* Written pages of a watched region. If much of it is written every time, watching costs more than it saves. */
+/* Marks the written pages of a watched region and returns their number. If a large share is written
+ * every time, watching costs more than it saves. */
 static uint64_t collect(struct varve *v, struct vv_region *r)
 {
 	struct seen s = { .tiles = v->tiles, .region = r };
@@ -163,7 +173,7 @@ static void any_page(void *arg, uintptr_t lo, uintptr_t hi)
 			s->pages++;
 }
 
-/* The next run of tiles that are still shut, as pages; false if there is none from *tile on. */
+/* Finds the next run of protected tiles, as pages. Returns false if there is none from *tile on. */
 static bool next_protected(const struct vv_tiles *t, const struct vv_region *r, size_t *tile, struct vv_memory_range *out)
 {
 	size_t end = r->tracked->first_tile + r->tracked->n_tiles, first;
@@ -181,8 +191,8 @@ static bool next_protected(const struct vv_tiles *t, const struct vv_region *r, 
 	return true;
 }
 
-/* A page that another thread wrote between the search for dirty ones and the shutting of the fence is the next epoch's: it is not what is looked for
- * here. */
+/* Another thread may write a page after the search for dirty pages and before its protection. Such
+ * a page belongs to the next epoch and is ignored here. */
 static bool is_watched(struct vv_tiles *t, struct vv_region *r, uintptr_t lo, uintptr_t hi)
 {
 	struct seen s = { .tiles = t, .region = r };
@@ -208,7 +218,9 @@ static bool looks_intact(struct varve *v, struct vv_region *r)
 	bool more = true, ok = true;
 
 	if (r->tracked->method == VV_BY_SCAN && is_watched(t, r, r->tracked->lo, r->tracked->hi))
-		return true; /* at one look; otherwise what is open may be gone, for it is stored or copied */
+		/* One look is enough. Otherwise unprotected tiles may be gone, since they are
+		 * stored or copied. */
+		return true;
 	while (ok && more) {
 		more = next_protected(t, r, &tile, &range[n]);
 		n += more && range[n].lo < range[n].hi;
@@ -220,7 +232,8 @@ static bool looks_intact(struct varve *v, struct vv_region *r)
 	return ok;
 }
 
-/* A descriptor that is opened for the look may be closed by another thread of the program: then there is another look. */
+/* Another thread of the program may close a descriptor that is opened for the look. So a failed
+ * look is repeated once. */
 bool vv_dirty_is_intact(struct varve *v, struct vv_region *r)
 {
 	return looks_intact(v, r) || looks_intact(v, r);
@@ -235,13 +248,14 @@ bool vv_dirty_lost_descriptor(struct varve *v, const struct vv_region *r)
 	return rc != 0;
 }
 
-/* Tiles that were opened by a write. */
+/* Marks tiles that were unprotected by a write. Returns their number of pages. */
 static uint64_t collect_opened(struct varve *v, struct vv_region *r)
 {
 	struct vv_tiles *t = v->tiles;
 	uint64_t pages = 0;
 
-	if (!vv_dirty_is_intact(v, r)) { /* mapped anew: what is not write-protected any more was not seen */
+	/* If the memory was remapped, writes to pages that lost their protection were not seen. */
+	if (!vv_dirty_is_intact(v, r)) {
 		vv_tiles_unprotect(t, r);
 		r->tracked->write_protected = vv_write_protect_add(r->tracked->write_protect, r->tracked->lo, r->tracked->hi) == 0;
 		r->tracked->method = r->tracked->write_protected ? VV_BY_WRITE_PROTECT : VV_BY_DIGEST;
@@ -257,7 +271,8 @@ static uint64_t collect_opened(struct varve *v, struct vv_region *r)
 	return pages;
 }
 
-/* Should a region that is compared whole be watched? If little of it changed, and not too often in vain. */
+/* Should a compared region be watched? Yes, if little of it changed and watching has not failed too
+ * often. */
 static void reconsider(struct varve *v, struct vv_region *r)
 {
 	bool calm, hope;
@@ -299,7 +314,7 @@ void vv_dirty_find(struct varve *v, uint64_t *pages)
 	vv_calls_note(&t->protection.calls);
 }
 
-/* ---- audit ------------------------------------------------------------------------------------------------------------ */
+/* ---- audit ----------------------------------------------------------------------------------- */
 
 static uint64_t draw(uint64_t *state)
 {
@@ -310,7 +325,8 @@ static uint64_t draw(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
-/* Asked of the kernel: a fault here would ask at the fence, which is ours to hold. Where it does not tell, memory is taken to be. */
+/* Asks the kernel. A fault here would run our write fault handler, which needs the lock that this
+ * thread holds. If the kernel gives no answer, the memory counts as readable. */
 static bool is_readable(const struct vv_tiles *t, const struct vv_region *r, size_t g)
 {
 	uintptr_t page = vv_memory_page(), at = (uintptr_t)r->p + (uint64_t)g * t->geometry.group_len, end = at + vv_tiles_group_len(t, r, g);
@@ -348,7 +364,8 @@ static int audit_group(struct varve *v, struct vv_region *r, size_t g)
 	return 0;
 }
 
-/* Random groups that the tracker says are as they were. A miss is an error, and the region is not tracked any more. */
+/* Compares random groups that the tracker reports as clean. A changed group is an error, and the
+ * region is no longer tracked. */
 int vv_dirty_audit(struct varve *v)
 {
 	struct vv_tiles *t = v->tiles;

@@ -1,6 +1,8 @@
-/* What does not fit the buffer is looked at before the call returns, where that is cheaper than a fence. A fence around a few pages here and there goes around all that lies between them, and takes the kernel
- * several times as long as it takes to hash those pages. So where the last epoch found little that was new, tiles of few written pages are hashed at once: those that hold nothing new are done, without
- * a copy and without a fence; the others are left as if nobody had looked. */
+/* Hashes some tiles that do not fit the buffer before the call returns, where that is cheaper than
+ * write-protecting them. Protecting a few scattered pages also covers all pages between them. The
+ * kernel then takes several times as long as hashing those pages. So sparse tiles are hashed at
+ * once if little was new in the last epoch. A tile without new content is done, without a copy and
+ * without protection. Other tiles are left as they were. */
 #include "engine/memory/early_hash.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -14,10 +16,13 @@
 #include <stdatomic.h>
 
 enum {
-	ROUND = 256, /* tiles; then it is seen whether more of them are worth it, */
-	STEP = 8,    /* so many by one thread in one go */
-	FEW = 2,     /* no more than one in so many groups of a tile: what is dense is as soon write-protected as hashed */
-	RARE = 16,   /* no more than one in so many bytes was new */
+	/* Tiles per round. The yield so far decides whether another round follows. */
+	ROUND = 256,
+	STEP = 8,    /* tiles hashed by one thread in one step */
+	/* At most one group in so many of a tile is dirty; a dense tile is protected as fast as
+	 * hashed. */
+	FEW = 2,
+	RARE = 16,   /* at most one byte in so many was new */
 	DIGESTS = 16 << 10, /* of a round, at most */
 };
 
@@ -34,7 +39,7 @@ struct early_hash {
 struct early_hash_step {
 	struct early_hash *all;
 	size_t first;
-	struct vv_region *region; /* the one at hand */
+	struct vv_region *region; /* the current one */
 };
 
 static struct vv_digest *digests_of(const struct early_hash *g, size_t k)
@@ -63,7 +68,7 @@ static void hash_step(void *arg, size_t i)
 	atomic_fetch_add(&s.all->hashed_ns, (uint64_t)((vv_clock_own_s() - start) * 1e9));
 }
 
-/* If nothing in it is new it is done; else nothing has happened. */
+/* A tile without new content is done, and the result is true. Otherwise the tile is unchanged. */
 static bool is_known(struct vv_layer_writer *p, size_t tile, const struct vv_digest *d)
 {
 	struct vv_tiles *t = p->v->tiles;
@@ -84,7 +89,7 @@ static bool is_known(struct vv_layer_writer *p, size_t tile, const struct vv_dig
 	return true;
 }
 
-/* Where the queue overflows the buffer. */
+/* The position at which the queue no longer fits the buffer. */
 static size_t overflow(const struct vv_tiles *t)
 {
 	size_t k = 0, room = t->copies.n_free;
@@ -107,7 +112,7 @@ static bool is_sparse(const struct vv_tiles *t, size_t tile)
 	       FEW * __builtin_popcountll(vv_tiles_dirty(t, r, tile)) <= __builtin_popcountll(vv_tiles_groups(t, r, tile));
 }
 
-/* From *k on, which moves on. */
+/* Fills a round from *k on, and advances *k. */
 static void fill_round(struct early_hash *g, size_t *k)
 {
 	const struct vv_tiles *t = g->v->tiles;
@@ -117,7 +122,6 @@ static void fill_round(struct early_hash *g, size_t *k)
 			g->tile[g->n++] = t->plan.queue[*k];
 }
 
-/* On all cores. */
 static int hash_round(struct early_hash *g)
 {
 	struct vv_tiles *t = g->v->tiles;
@@ -132,7 +136,7 @@ static int hash_round(struct early_hash *g)
 	return gone ? vv_lost_memory_error(gone) : 0;
 }
 
-/* What is done goes behind the rest of the queue, which keeps its order. */
+/* Moves finished tiles to the end of the queue. The other tiles keep their order. */
 static void put_behind(struct vv_tiles *t)
 {
 	size_t kept = 0;
@@ -166,7 +170,7 @@ int vv_early_hash_run(struct vv_layer_writer *p)
 		return 0;
 	g.room = DIGESTS / g.chunks < ROUND ? DIGESTS / g.chunks : ROUND;
 	g.digest = g.room ? vv_mem_new(g.room * g.chunks, sizeof(*g.digest)) : NULL;
-	if (!g.digest) { /* a fence does as well */
+	if (!g.digest) { /* the tiles are write-protected instead */
 		vv_err_clear();
 		return 0;
 	}

@@ -4,7 +4,8 @@
 
 #include "engine/memory/tiles.h"
 
-/* Under the lock, before anything is copied: tiles that do not fit the buffer and hold nothing new are done. */
+/* Under the lock, before anything is copied. Tiles that do not fit the buffer and hold nothing new
+ * are done. */
 int vv_early_hash_run(struct vv_layer_writer *p);
 
 #endif

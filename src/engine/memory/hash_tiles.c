@@ -1,5 +1,6 @@
-/* Tiles are hashed on all cores, in the order in which they are expected to be written, and deduped in the same order: what is stored
- * already is let go at once; what is not becomes a claim where there are other ranks to ask, or waits to be placed. */
+/* Tiles are hashed on all cores and deduped, both in the expected order of writes. Chunks that are
+ * already stored are released at once. Other chunks become claims if there are other ranks to ask,
+ * or wait to be placed. */
 #include "engine/memory/hash_tiles.h"
 #include "engine/memory/store_tiles.h"
 #include "engine/lost_memory.h"
@@ -10,10 +11,11 @@
 #include "track/memory.h"
 
 enum {
-	BATCH = 64,          /* tiles, */
-	BATCH_CHUNKS = 256,  /* or so many chunks, hashed by one task */
-	AHEAD_MIN = 1 << 20, /* bytes of digests of what is not placed yet: this, */
-	AHEAD_SHARE = 4096,  /* and the memory divided by this */
+	BATCH = 64,          /* tiles */
+	BATCH_CHUNKS = 256,  /* chunks: a task hashes at most this or BATCH */
+	/* Bytes: digests of chunks that are not placed yet take at most this and the next. */
+	AHEAD_MIN = 1 << 20,
+	AHEAD_SHARE = 4096,  /* the memory divided by this is added */
 };
 
 struct vv_batch {
@@ -26,10 +28,10 @@ struct vv_batch {
 	bool done; /* under the tiles' lock */
 	int rc;
 	struct vv_err_state error;
-	struct vv_region *region; /* that is being read */
+	struct vv_region *region; /* the one being read */
 };
 
-/* ---- shelves ------------------------------------------------------------------------------------------------------------ */
+/* ---- digest slots ---------------------------------------------------------------------------- */
 
 size_t vv_hash_tiles_memory(uint64_t memory, size_t chunk)
 {
@@ -69,7 +71,7 @@ struct vv_digest *vv_hash_tiles_digests(const struct vv_store_tiles *w, size_t t
 	return w->digest_slots.v + (size_t)(w->t->geometry.tile[tile].digest_slot - 1) * w->digest_slots.chunks;
 }
 
-/* One place is kept for a tile that is wanted out of turn. */
+/* One slot is reserved for a tile that is needed out of turn. */
 static bool take_digest_slot(struct vv_store_tiles *w, size_t tile, bool out_of_turn)
 {
 	struct vv_digest_slots *s = &w->digest_slots;
@@ -89,10 +91,10 @@ void vv_hash_tiles_release(struct vv_store_tiles *w, size_t tile)
 	w->t->geometry.tile[tile].digest_slot = 0;
 }
 
-/* ---- hashing ------------------------------------------------------------------------------------------------------------ */
+/* ---- hashing --------------------------------------------------------------------------------- */
 
-/* From the lock until it is taken again nothing changes the bytes: they are copies, or write-protected, and who would open the fence
- * waits for HASHING. */
+/* Nothing changes the bytes until end_batch. They are copies or write-protected, and a thread that
+ * unprotects them waits until HASHING is cleared. */
 static void begin_batch(struct vv_batch *b)
 {
 	struct vv_tiles *t = b->work->t;
@@ -111,7 +113,7 @@ static void begin_batch(struct vv_batch *b)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* next: where the bytes lie that are hashed after these; NULL: behind them. */
+/* next: the bytes to be hashed after these; NULL: the adjacent bytes. */
 static void hash_chunk(const struct varve *v, const uint8_t *p, size_t n, const uint8_t *next, struct vv_digest *out)
 {
 	if (next && v->ctx.digest_kind == VV_DIGEST_XXH3)
@@ -120,7 +122,7 @@ static void hash_chunk(const struct varve *v, const uint8_t *p, size_t n, const 
 		v->ctx.digest(p, n, out);
 }
 
-/* Where the bytes of a group are: in the buffer, if they are held, or in memory. */
+/* The bytes of a group: in its cell if `held`, else in the region. */
 static const uint8_t *group_bytes(const struct vv_tiles *t, const struct vv_region *r, size_t g, bool held)
 {
 	return held ? vv_tiles_bytes(t, r, g) : r->p + (uint64_t)g * t->geometry.group_len;
@@ -201,7 +203,8 @@ static void end_batch(struct vv_batch *b, int rc, double seconds)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* The program may have unmapped what it had declared: an error, not a crash. */
+/* If the program has unmapped a declared region, the batch fails with an error instead of a
+ * crash. */
 static void run_batch(struct vv_task *task)
 {
 	struct vv_batch *b = (struct vv_batch *)task;
@@ -257,9 +260,9 @@ int vv_hash_tiles_feed(struct vv_store_tiles *w)
 	return 0;
 }
 
-/* ---- sifting -------------------------------------------------------------------------------------------------------------- */
+/* ---- dedup ----------------------------------------------------------------------------------- */
 
-/* Of a chunk, in the order of memory. */
+/* The number of a chunk, in the order of memory. */
 static uint64_t number(const struct vv_tiles *t, const struct vv_region *r, size_t i)
 {
 	return (uint64_t)r->tracked->first_tile * t->geometry.tile_groups * t->geometry.group_chunks + i;
@@ -295,12 +298,14 @@ uint64_t vv_hash_tiles_find_known(struct vv_layer_writer *p, size_t tile, const 
 		if (all)
 			known |= left & -left;
 		else
-			p->st.bytes_dup_space -= claimed; /* counted when the group is placed, or when others store them */
+			/* These are counted when the group is placed, or when other ranks store the
+			 * chunks. */
+			p->st.bytes_dup_space -= claimed;
 	}
 	return known;
 }
 
-/* What is known is let go: its copies, and the whole tile if nothing else is in it. */
+/* Releases the copies of known groups. If all groups are known, the tile is done. */
 static void drop_known(struct vv_store_tiles *w, size_t tile)
 {
 	struct vv_tiles *t = w->t;
@@ -372,7 +377,8 @@ int vv_hash_tiles_tile(struct vv_store_tiles *w, size_t tile, bool urgent)
 		rc = vv_hash_tiles_step(w);
 	if (rc || x->queue_flags & VV_TILE_DEDUPED)
 		return rc;
-	take_digest_slot(w, tile, true); /* placing it gives it back, so that there always is one */
+	/* Always succeeds, since placing the tile frees the slot. */
+	take_digest_slot(w, tile, true);
 	run_batch(&own.task);
 	if (own.rc)
 		return vv_err_restore(&own.error);

@@ -1,4 +1,5 @@
-/* The regions' memory is laid out in tiles: how large they are, which pages can be watched, and the buffer for copies. */
+/* Lays out the regions' memory in tiles: the size of tiles, the watchable pages, and the buffer for
+ * copies. */
 #include "engine/memory/layout.h"
 #include "base/err.h"
 #include "base/held.h"
@@ -19,21 +20,27 @@
 
 enum {
 	TILE_GROUPS = 64,      /* one word of bits */
-	PROTECT_GROUPS = 16,     /* where the fence also tells what was written, and every tile costs a fault */
-	TILES_MAX = 64 << 10,  /* what they cost in memory is then bounded */
-	META = 50,             /* one part in so many of the memory may be used beside the buffer */
-	FIXED = 15 << 18,      /* what does not grow: what is held back of a layer, to be written in large pieces (store/dir_put.c), blocks' lists, and the like, */
-	PER_CORE = 64 << 10,   /* and what the C library keeps for a thread; */
-	FIXED_SHARE = 4,       /* of what a buffer has more than this is for that, at most: */
+	/* The size of a tile if write protection also finds dirty memory: every tile costs a
+	 * fault. */
+	PROTECT_GROUPS = 16,
+	TILES_MAX = 64 << 10,  /* limits the memory that tiles take */
+	/* One part in so many of the memory may be used in addition to the buffer. */
+	META = 50,
+	/* Bytes of constant size: layer data held back for large writes (store/dir_put.c), lists of
+	 * blocks, and the like. */
+	FIXED = 15 << 18,
+	PER_CORE = 64 << 10,   /* the same for each core: the C library's memory for a thread */
+	/* At most one part in so many of the buffer beyond SMALL is for this constant part. */
+	FIXED_SHARE = 4,
 	SMALL = 1 << 20,
-	CODING_SHARE = 4,      /* of the buffer is for blocks that are being coded; */
+	CODING_SHARE = 4,      /* one part in so many of the buffer is for compression */
 	CODING_MIN = 256 << 10,
-	CODERS = 1280 << 10,   /* what two coders keep */
-	WATCH_PAGES = 4,       /* smaller regions are copied whole */
-	NARROW = 16 << 20,     /* of the buffer's end are single pages, at most */
+	CODERS = 1280 << 10,   /* bytes that two compressors use */
+	WATCH_PAGES = 4,       /* smaller regions are copied completely */
+	NARROW = 16 << 20,     /* at most this much of the buffer's end is in single pages */
 };
 
-/* ---- cells ---------------------------------------------------------------------------------------------------------- */
+/* ---- cells ----------------------------------------------------------------------------------- */
 
 static void free_cells(struct vv_tiles *t)
 {
@@ -44,7 +51,7 @@ static void free_cells(struct vv_tiles *t)
 	t->copies.cells_len = t->copies.buffer_len = t->copies.wide_len = t->copies.n_cells = t->copies.n_granted = t->copies.n_free = t->copies.max_more = 0;
 }
 
-/* What there is of large pages stays. */
+/* Keeps the existing large pages. */
 static void *map_cells(struct vv_tiles *t, size_t len)
 {
 	if (!t->copies.wide_len) {
@@ -59,9 +66,12 @@ static void *map_cells(struct vv_tiles *t, size_t len)
 	return mremap(t->copies.cells, t->copies.wide_len, len, MREMAP_MAYMOVE);
 }
 
-/* The buffer, in large pages but for its end, of which an epoch may have only a part, and behind it room for every group, in single ones. None of it is touched before it is needed: that costs several times as much as
- * the copy, in a virtual machine whose host has taken back what was free, and much of what is declared may never have been written. Cells are taken in ascending
- * order, so that every checkpoint uses those that the one before has used. */
+/* Maps the buffer and, after it, room for every group. The buffer is in large pages except for its
+ * end, and an epoch may get only part of it. The extra room is in single pages. No page is touched
+ * before it is needed. In a virtual machine whose host has reclaimed free memory, the first touch
+ * costs several times as much as the copy. Moreover, much of the declared memory may never have
+ * been written. Cells are taken in ascending order, so that each checkpoint reuses the cells of the
+ * previous one. */
 static int make_cells(struct vv_tiles *t, uint64_t bytes, size_t groups)
 {
 	size_t page = vv_memory_page(), n = (size_t)(bytes / t->geometry.group_len);
@@ -81,7 +91,8 @@ static int make_cells(struct vv_tiles *t, uint64_t bytes, size_t groups)
 		return VV_ENOMEM;
 	t->copies.free_cell = free_cell;
 	p = map_cells(t, len);
-	if (p == MAP_FAILED) { /* address space is short: do without that room */
+	/* If address space is short, the extra room is omitted. */
+	if (p == MAP_FAILED) {
 		groups = 0;
 		len = buffer;
 		p = len ? map_cells(t, len) : MAP_FAILED;
@@ -103,7 +114,8 @@ static int make_cells(struct vv_tiles *t, uint64_t bytes, size_t groups)
 	return 0;
 }
 
-/* Pages that are not there cost a little of the next call, so that is for when the memory is needed. Those at the end are needed last. */
+/* Discarded pages make the next call a little slower, so this is only for when the memory is
+ * needed. The pages at the end are needed last. */
 void vv_layout_lend_buffer(struct varve *v, size_t n)
 {
 	struct vv_tiles *t = v->tiles;
@@ -117,7 +129,7 @@ void vv_layout_lend_buffer(struct varve *v, size_t n)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* ---- layout ---------------------------------------------------------------------------------------------------------- */
+/* ---- layout ---------------------------------------------------------------------------------- */
 
 static size_t tiles_in(const struct vv_tiles *t, const struct vv_region *r)
 {
@@ -135,9 +147,10 @@ static uint64_t memory_of(const struct varve *v)
 	return sum;
 }
 
-/* While the sink is slow a tile is a page, so that a program that jumps about waits for no more than it writes; otherwise it is
- * large, so that few faults are met. Larger also as the memory grows, so that fences around every second one stay about what the
- * kernel allows (engine/memory/write_fault.c knows what to do if it does not). */
+/* If the sink is slow, a tile is one page, so that a thread with scattered writes waits only for
+ * pages that it writes. Otherwise tiles are large, so that faults are few. Tiles also grow with the
+ * memory. Then protecting every second tile needs about as many mappings as the kernel allows.
+ * engine/memory/write_fault.c handles a refusal of the kernel. */
 static void choose_geometry(struct varve *v)
 {
 	struct vv_tiles *t = v->tiles;
@@ -162,9 +175,12 @@ static void choose_geometry(struct varve *v)
 	}
 }
 
-/* What the session needs beside the buffer, in an epoch that looks at so many chunks, while the index knows so many: tiles and their order, cells' numbers and bits, chunk states, and the
- * index, of which a sixteenth is for what is not counted (small sessions may know more, engine/write/index_limit.c: that is not of the buffer). While the epoch is stored, notes of blocks, which are of a few tiles where somebody waits, and digests of what is not placed yet;
- * after it, what the index is cut with. */
+/* The bytes that the session needs in addition to the buffer. The epoch hashes `looked` chunks, and
+ * the index holds `known` entries. Always: tiles and their order, cell numbers and bits, chunk
+ * states, and the index with a sixteenth for uncounted entries. (Small sessions may have a larger
+ * index, see engine/write/index_limit.c. The buffer does not pay for that.) During the flush: notes
+ * of blocks and digests of chunks that are not placed yet. If a thread waits, a block has only a
+ * few tiles. After the flush: memory for cutting the index. */
 static uint64_t needed(const struct varve *v, uint64_t memory, size_t looked, size_t known)
 {
 	enum { PER_TILE = 36, PER_TILE_STORED = 14, PER_CHUNK = 8 };
@@ -177,7 +193,7 @@ static uint64_t needed(const struct varve *v, uint64_t memory, size_t looked, si
 	       (tiles < looked ? tiles : looked) * PER_TILE_STORED + (ahead > cut ? ahead : cut);
 }
 
-/* What a buffer of this size has for what does not grow. */
+/* The part of a buffer of this size that is reserved for memory of constant size. */
 static uint64_t fixed_bytes(uint64_t buffer)
 {
 	uint64_t fixed = FIXED + (uint64_t)vv_pool_cores() * PER_CORE, most = buffer > SMALL ? (buffer - SMALL) / FIXED_SHARE : 0;
@@ -185,7 +201,7 @@ static uint64_t fixed_bytes(uint64_t buffer)
 	return fixed < most ? fixed : most;
 }
 
-/* No more cells are made than can be used. */
+/* Makes no more cells than can be used. */
 static uint64_t cells_bytes(const struct varve *v, uint64_t buffer, size_t groups)
 {
 	uint64_t all = groups * v->tiles->geometry.group_len;
@@ -195,8 +211,9 @@ static uint64_t cells_bytes(const struct varve *v, uint64_t buffer, size_t group
 	return buffer < all ? buffer : all;
 }
 
-/* What is more than its share is taken from the buffer, unless that is there to hold all of the memory. The index knows what it knows, where there is no other bound for it, and all that is
- * looked at may be new. */
+/* Memory needed beyond one part in META is taken from the buffer, unless the buffer holds all of
+ * the memory. Without another limit the index keeps its entries, and all hashed chunks may be
+ * new. */
 void vv_layout_limit_copies(struct varve *v, size_t chunks)
 {
 	struct vv_tiles *t = v->tiles;
@@ -211,7 +228,8 @@ void vv_layout_limit_copies(struct varve *v, size_t chunks)
 	if (t->copies.n_granted < t->copies.n_cells) /* another epoch may have used them */
 		vv_mem_discard(t->copies.cells + t->copies.n_granted * t->geometry.group_len, (t->copies.n_cells - t->copies.n_granted) * t->geometry.group_len);
 	for (size_t i = 0; i < t->copies.n_granted; i++)
-		t->copies.free_cell[i] = (uint32_t)(t->copies.n_granted - 1 - i); /* taken from the end: ascending */
+		/* Taken from the end, so in ascending order. */
+		t->copies.free_cell[i] = (uint32_t)(t->copies.n_granted - 1 - i);
 	t->copies.n_free = t->copies.n_granted;
 }
 
@@ -222,8 +240,8 @@ static int by_address(const void *a, const void *b)
 	return ((*x)->tracked->lo > (*y)->tracked->lo) - ((*x)->tracked->lo < (*y)->tracked->lo);
 }
 
-/* Which pages of which regions can be watched. Of regions that share pages only the first is: the others are compared and
- * copied whole. */
+/* Finds the watchable pages of the regions. Of regions that share pages only the first is watched.
+ * The others are compared and copied completely. */
 static int find_pages(struct varve *v)
 {
 	struct vv_tiles *t = v->tiles;
@@ -245,7 +263,7 @@ static int find_pages(struct varve *v)
 		t->geometry.by_address[t->geometry.n_by_address++] = r;
 	}
 	qsort(t->geometry.by_address, t->geometry.n_by_address, sizeof(struct vv_region *), by_address);
-	for (size_t i = 0; i < t->geometry.n_by_address; i++) /* the mappings are read once for all */
+	for (size_t i = 0; i < t->geometry.n_by_address; i++) /* mappings are read once for all */
 		range[i] = (struct vv_memory_range){ t->geometry.by_address[i]->tracked->lo, t->geometry.by_address[i]->tracked->hi, false };
 	vv_memory_look(range, t->geometry.n_by_address, vv_memory_is_watchable);
 	for (size_t i = 0; i < t->geometry.n_by_address; i++) {
@@ -263,7 +281,8 @@ static int find_pages(struct varve *v)
 	return 0;
 }
 
-/* New arrays beside the old ones, so that a failure leaves those. */
+/* New arrays, allocated before the old ones are freed, so that a failure leaves the old ones
+ * intact. */
 struct layout_plan {
 	struct vv_tile *tile;
 	struct vv_write_order order;
@@ -319,7 +338,8 @@ static int make_plan(struct varve *v, struct layout_plan *p)
 	return 0;
 }
 
-/* Regions get their tiles; one that was there before, and has as many, keeps its past. */
+/* Assigns tiles to regions. A region that existed before with the same number of tiles keeps its
+ * history. */
 static void number_tiles(struct varve *v, struct layout_plan *p, bool same_geometry)
 {
 	struct vv_tiles *t = v->tiles;
@@ -344,7 +364,7 @@ static void number_tiles(struct varve *v, struct layout_plan *p, bool same_geome
 	}
 }
 
-/* Lifts what there is of watching; the regions start anew. */
+/* Ends all watching and write protection. All regions start again. */
 static void let_all_go(struct varve *v)
 {
 	pthread_mutex_lock(&v->tiles->lock);
@@ -392,7 +412,7 @@ int vv_layout_run(struct varve *v)
 	let_all_go(v);
 	choose_geometry(v);
 	same = group_len == t->geometry.group_len && tile_groups == t->geometry.tile_groups;
-	if (!same) { /* nothing of the old ones is of use */
+	if (!same) { /* the old arrays are useless */
 		free_arrays(t);
 		t->geometry.n = t->geometry.n_regions = 0;
 	}
@@ -429,11 +449,12 @@ int vv_layout_run(struct varve *v)
 	return rc;
 }
 
-/* Waiting for a page costs more than a fault on each if what is new is much more than the buffer holds, and storing it takes much
- * longer than hashing. Twice in a row, before everything is laid out anew. */
+/* Chooses small or large tiles. Waiting for a large tile costs more than a fault per page under two
+ * conditions. The new data is much larger than the buffer, and storing takes much longer than
+ * hashing. Two epochs in a row must agree before the layout changes. */
 void vv_layout_choose_tile_size(struct varve *v, const struct varve_stats *st)
 {
-	static const double HASHED = 8e9; /* bytes a second, about */
+	static const double HASHED = 8e9; /* approximate bytes per second */
 	struct vv_tiles *t = v->tiles;
 	bool slow = st->bytes_new > 2 * (uint64_t)t->copies.n_cells * t->geometry.group_len &&
 		    st->seconds_flush > 3 * (double)st->bytes_dirty / HASHED;

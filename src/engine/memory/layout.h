@@ -4,14 +4,15 @@
 
 #include "engine/memory/tiles.h"
 
-/* Lays the regions out anew if they have changed since the last time. */
+/* Lays the regions out again if they have changed since the last time. */
 int vv_layout_run(struct varve *v);
 void vv_layout_fini(struct varve *v);
-/* Under the lock, with nothing in the buffer: so much of it as leaves room for what an epoch needs that looks at so many chunks is for copies. */
+/* Under the lock, with an empty buffer. Grants part of the buffer for copies. The rest is for the
+ * other needs of an epoch that hashes so many chunks. */
 void vv_layout_limit_copies(struct varve *v, size_t chunks);
-/* If nothing is in the buffer, n bytes of its memory, or all, are for others until they are needed again. */
+/* If the buffer is empty, frees n bytes of its memory, or all, until they are needed again. */
 void vv_layout_lend_buffer(struct varve *v, size_t n);
-/* After an epoch: are tiles of another size wanted? */
+/* Called after an epoch. Chooses another tile size if needed. */
 void vv_layout_choose_tile_size(struct varve *v, const struct varve_stats *st);
 
 #endif

@@ -1,10 +1,12 @@
-/* Ahead of the program: the tiles that come next in the expected order are copied as cells become free, and opened as soon as
- * they are safe. The program then meets no fence, as long as it does what it did before; but what it does is not seen
- * either. So there are two kinds of epochs: those that learn, in which every first write meets a fence, as in the paper, and those
- * that rely on what was learned, until too many writes come where they are not expected.
+/* Works ahead of the program: the next tiles in the expected order are copied as cells become free,
+ * and unprotected once they are safe. The program then meets no write fault as long as it repeats
+ * its pattern, but its writes are not seen either. So there are two kinds of epochs. Learning
+ * epochs let every first write fault, as in Nicolae and Cappello 2013. The others rely on the
+ * learned order until too many writes come at unexpected positions.
  *
- * Opening a tile costs as much as the fault that it saves, opening all of them together a small part of that. So as long as the program has met no fence, what is safe without a copy stays shut, until
- * the end if need be. */
+ * Unprotecting a tile costs as much as the fault that it saves. Unprotecting all tiles together
+ * costs a small part of that. So as long as the program has met no fault, tiles that are safe
+ * without a copy stay protected, if necessary until the end. */
 #include "engine/memory/open_ahead.h"
 #include "base/clock.h"
 #include "base/held.h"
@@ -14,11 +16,15 @@
 #include "track/memory.h"
 
 enum {
-	STEP = 256, /* tiles copied and opened in one go */
-	SPARE = 8,  /* tiles' worth of cells left for each thread that waits */
-	NEAR = 16,  /* a write is where it is expected if it is no farther off than one in so many of all */
-	ODD = 64,   /* more surprises than one in so many: what was learned is of no use */
-	PATIENCE = 2, /* learning twice in vain: from then on only what is seen to repeat itself is relied on */
+	STEP = 256, /* tiles copied and unprotected in one step */
+	SPARE = 8,  /* tiles' worth of cells reserved for each waiting thread */
+	/* A write is at its expected position if it is off by at most one in so many of the
+	 * queue. */
+	NEAR = 16,
+	/* With more surprises than one in so many, the learned order is useless. */
+	ODD = 64,
+	/* After so many failed attempts, the order is relied on only if it was seen to repeat. */
+	PATIENCE = 2,
 };
 
 void vv_open_ahead_check_order(struct vv_tiles *t)
@@ -47,7 +53,7 @@ void vv_open_ahead_note_write(struct vv_tiles *t, size_t tile, bool safe)
 	t->plan.n_surprises += !t->plan.learning && !safe && place > t->plan.reach + 2 * STEP;
 }
 
-/* Is the tile safe, or can it be made so by copying it now? */
+/* Is the tile safe, or can it be made safe by a copy now? */
 static bool can_open(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t *copy)
 {
 	uint64_t need = vv_tiles_todo(t, r, tile) & ~vv_tiles_copied(t, r, tile);
@@ -59,7 +65,8 @@ static bool can_open(struct vv_tiles *t, struct vv_region *r, size_t tile, uint6
 	if (t->plan.order.state[tile] == VV_WRITE_ORDER_PROCESSED || !need)
 		return true;
 	if (!(t->geometry.tile[tile].queue_flags & VV_TILE_DEDUPED))
-		return false; /* soon it is, and if it turns out to be stored already it needs no copy */
+		/* It will be deduped soon. If it is already stored, it needs no copy. */
+		return false;
 	if (t->plan.order.state[tile] != VV_WRITE_ORDER_SCHEDULED || (size_t)__builtin_popcountll(need) + spare > t->copies.n_free ||
 	    !vv_tiles_take_cells(t, r, tile, need))
 		return false;
@@ -69,7 +76,9 @@ static bool can_open(struct vv_tiles *t, struct vv_region *r, size_t tile, uint6
 	return true;
 }
 
-/* Shell's sort. The C library's takes memory, from the allocator, which a thread may be in that waits for our lock: a handler of the program has interrupted it there, and wrote to a fence. */
+/* Shell's sort. The C library's sort may call the allocator. A program's handler may have
+ * interrupted a thread in the allocator, and that thread then waits for our lock after a write
+ * fault. */
 static void sort(uint32_t *tile, size_t n)
 {
 	static const size_t gaps[] = { 132, 57, 23, 10, 4, 1 };
@@ -85,7 +94,7 @@ static void sort(uint32_t *tile, size_t n)
 		}
 }
 
-/* Those that a fault has opened meanwhile are left out. */
+/* Removes tiles that a write fault has unprotected meanwhile. */
 static size_t still_protected(const struct vv_tiles *t, uint32_t *tile, size_t n)
 {
 	size_t kept = 0;
@@ -96,7 +105,7 @@ static size_t still_protected(const struct vv_tiles *t, uint32_t *tile, size_t n
 	return kept;
 }
 
-/* How many of the tiles, from the first on, follow each other in the region. */
+/* The number of tiles, from the first on, that are adjacent in the region. */
 static size_t run_of(const struct vv_region *r, const uint32_t *tile, size_t n)
 {
 	size_t k = 1;
@@ -106,8 +115,9 @@ static size_t run_of(const struct vv_region *r, const uint32_t *tile, size_t n)
 	return k;
 }
 
-/* Tiles of one region. Once they are open nobody can tell any more whether what was read there was the program's memory all the
- * time: if it was mapped anew, they stay as they are, for vv_capture_check to find. */
+/* Unprotects tiles of one region. For an unprotected tile, a remapping during the flush can no
+ * longer be detected. So if the memory was remapped, the tiles stay as they are, and
+ * vv_capture_check finds them. */
 static void open_intact(struct vv_tiles *t, struct vv_region *r, const uint32_t *tile, size_t n)
 {
 	struct vv_memory_range range[STEP];
@@ -130,7 +140,7 @@ static void open_intact(struct vv_tiles *t, struct vv_region *r, const uint32_t 
 		vv_write_order_presume(&t->plan.order, tile[k]);
 }
 
-/* Opens safe tiles. */
+/* Unprotects safe tiles. */
 static void open_tiles(struct vv_tiles *t, uint32_t *tile, size_t n)
 {
 	for (size_t k = 0; k < n; k++)
@@ -157,7 +167,7 @@ struct open_ahead_step {
 	uint64_t copy[STEP]; /* groups */
 };
 
-/* Is anything opened ahead? */
+/* Are tiles unprotected ahead of the program? */
 static bool relies(const struct vv_tiles *t)
 {
 	return t->protection.is_protecting && t->waiters.copy_when_freed && !t->plan.learning;
@@ -170,7 +180,7 @@ static bool is_protected(const struct vv_tiles *t, size_t tile)
 	return !(t->geometry.tile[tile].flags & (VV_TILE_OPEN | VV_TILE_CALLER_WAITS)) && r->tracked->method != VV_BY_WRITE_PROTECT && r->tracked->write_protected;
 }
 
-/* The tiles that come next and are safe, or can be made so. */
+/* Chooses the next tiles that are safe or can be made safe. */
 static void choose(struct open_ahead_step *s)
 {
 	struct vv_tiles *t = s->tiles;
@@ -222,13 +232,16 @@ void vv_open_ahead_step(struct vv_tiles *t)
 	}
 	t->waiters.copying++;
 	pthread_mutex_unlock(&t->lock);
-	rc = vv_write_protect_try_read(copy_all, &s); /* the program may have unmapped it: who stores finds out */
+	/* The program may have unmapped the memory. The flush will report that. */
+	rc = vv_write_protect_try_read(copy_all, &s);
 	pthread_mutex_lock(&t->lock);
 	t->waiters.copying--;
 	for (size_t k = 0; k < s.n; k++)
 		if (s.copy[k])
 			t->geometry.tile[s.tile[k]].flags &= (uint8_t)~VV_TILE_COPYING;
-	pthread_cond_broadcast(&t->work_cond); /* who hashes may wait for the end of copying, and we for the end of hashing */
+	/* A hashing thread may wait for the end of copying, and this thread for the end of
+	 * hashing. */
+	pthread_cond_broadcast(&t->work_cond);
 	if (rc == 0)
 		open_tiles(t, s.tile, s.n);
 	pthread_cond_broadcast(&t->fault_cond);

@@ -4,13 +4,15 @@
 
 #include "engine/memory/tiles.h"
 
-/* Under the lock, before a checkpoint: is the order of writes to be learned anew? */
+/* Under the lock, before a checkpoint. Decides whether the order of writes must be learned
+ * again. */
 void vv_open_ahead_check_order(struct vv_tiles *t);
-/* Under the lock: a first write to the tile was seen; safe: it could be let through at once. */
+/* Under the lock. Notes a first write to the tile. safe: the write could continue at once. */
 void vv_open_ahead_note_write(struct vv_tiles *t, size_t tile, bool safe);
-/* Copies and opens what comes next. */
+/* Copies and unprotects the next tiles. */
 void vv_open_ahead_step(struct vv_tiles *t);
-/* Under the lock, when all is stored: what was not opened is taken to be written where it was expected. */
+/* Under the lock, after everything is stored. Tiles that are still protected are assumed to be
+ * written at their expected positions. */
 void vv_open_ahead_end(struct vv_tiles *t);
 
 #endif

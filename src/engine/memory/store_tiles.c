@@ -1,8 +1,9 @@
-/* The storing of Nicolae and Cappello 2013's ASYNC_COMMIT: the tiles of an epoch go into its layer.
- *
- * Tiles are hashed and deduped ahead (hash_tiles.c); this thread places what is left into blocks, in the order that core/plan/write_order.c gives, which
- * changes with what the program's threads do meanwhile. While the sink cannot take more, it goes on sifting. What other ranks will
- * refer to is placed before all else, in the order of memory, since its positions were told beforehand (ask_ranks.c). */
+/* The storing of Nicolae and Cappello 2013's ASYNC_COMMIT: the tiles of an epoch are written to its
+ * layer. Tiles are hashed and deduped ahead by hash_tiles.c. This thread places the remaining
+ * chunks into blocks, in the order of core/plan/write_order.c. The order changes with the writes of
+ * the program's threads. While the sink is full, this thread continues to dedup. Tiles that other
+ * ranks will refer to are placed first, in the order of memory, since ask_ranks.c has already
+ * announced their positions. */
 #include "engine/memory/store_tiles.h"
 #include "engine/memory/open_ahead.h"
 #include "engine/lost_memory.h"
@@ -13,12 +14,12 @@
 #include "track/write_protect.h"
 #include <string.h>
 
-/* What is under way to the sink that has no copy cannot be written by the program: so much keeps the sink busy until this thread has
- * been woken and has made the next block ready. */
+/* The program cannot write uncopied tiles that are on their way to the sink. So their amount is
+ * limited. The limit keeps the sink busy until this thread wakes up and fills the next block. */
 enum { FED = 192 << 10 };                  /* bytes, */
-static const double FED_SECONDS = 2.5e-3;  /* and what it takes that long for */
+static const double FED_SECONDS = 2.5e-3;  /* and the bytes that the sink takes in this time */
 
-/* ---- placing -------------------------------------------------------------------------------------------------------------- */
+/* ---- placing --------------------------------------------------------------------------------- */
 
 struct group_copy {
 	uint8_t *to;
@@ -33,7 +34,8 @@ static void copy_group(void *arg)
 	memcpy(l->to, l->from, l->len);
 }
 
-/* A group that no fence protects: other threads may write it at any time. It is copied, and what is stored is the copy. */
+/* Other threads may write an unprotected group at any time. So the group is copied, and the copy is
+ * stored. */
 static int copy_unprotected(struct vv_store_tiles *w, const struct vv_region *r, size_t group)
 {
 	size_t len = w->t->geometry.group_len;
@@ -46,7 +48,7 @@ static int copy_unprotected(struct vv_store_tiles *w, const struct vv_region *r,
 		       vv_lost_memory_error(r) : 0;
 }
 
-/* The digest of a chunk that was copied is that of the copy, whatever was found before. */
+/* The digest of a copied chunk is computed from the copy. An earlier digest may be outdated. */
 static enum vv_place_stability hash_copy(const struct vv_store_tiles *w, const struct vv_region *r, size_t i, const uint8_t *p, const struct vv_digest *found,
 				struct vv_digest *now)
 {
@@ -85,7 +87,7 @@ static int place_groups(struct vv_store_tiles *w, size_t tile, uint64_t groups, 
 	return rc;
 }
 
-/* The tile's content goes into blocks; from now on only `stored` ends it. */
+/* Places the tile's content into blocks. From now on only its storing ends the tile. */
 static int place(struct vv_store_tiles *w, size_t tile, bool urgent)
 {
 	struct vv_tiles *t = w->t;
@@ -123,9 +125,9 @@ static int place(struct vv_store_tiles *w, size_t tile, bool urgent)
 	return 0;
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------------------------------- */
+/* ---- the flush ------------------------------------------------------------------------------- */
 
-/* What the caller of the checkpoint waits for goes first. */
+/* Places the tiles that the caller of the checkpoint waits for. They come first. */
 static int place_waited(struct vv_store_tiles *w)
 {
 	struct vv_tiles *t = w->t;
@@ -139,7 +141,8 @@ static int place_waited(struct vv_store_tiles *w)
 		pthread_mutex_lock(&t->lock);
 		must = t->geometry.tile[tile].flags & VV_TILE_CALLER_WAITS && t->plan.order.state[tile] == VV_WRITE_ORDER_SCHEDULED;
 		if (must) {
-			t->geometry.tile[tile].flags |= VV_TILE_READ_IN_PLACE; /* out of the order's hands, but not to be opened yet */
+			/* Taken from the order, but not to be unprotected yet. */
+			t->geometry.tile[tile].flags |= VV_TILE_READ_IN_PLACE;
 			vv_write_order_release(&t->plan.order, (uint32_t)tile);
 		}
 		pthread_mutex_unlock(&t->lock);
@@ -149,8 +152,9 @@ static int place_waited(struct vv_store_tiles *w)
 	return rc == 0 && any ? vv_block_writer_push(w->p->block_writer) : rc;
 }
 
-/* A thread that waits takes the next cells that are freed: as long as some are on their way to the store, and none in a block
- * that is still being filled, that is sooner than anything placed now. */
+/* A waiting thread takes the next free cells. If cells are on their way to the store, they become
+ * free sooner than a tile placed now. So blocks that are being filled are pushed, and this thread
+ * waits. */
 static int serve_waiting(struct vv_store_tiles *w, bool *go_on)
 {
 	struct vv_tiles *t = w->t;
@@ -178,7 +182,7 @@ static int place_next(struct vv_store_tiles *w, bool waiting)
 	return rc == 0 && waiting ? vv_block_writer_push(w->p->block_writer) : rc;
 }
 
-/* What others refer to, where it was promised to be. */
+/* Places tiles that other ranks refer to, at the announced positions. */
 static int place_shared_tiles(struct vv_store_tiles *w)
 {
 	int rc = 0;
@@ -196,8 +200,9 @@ static int place_shared_tiles(struct vv_store_tiles *w)
 	return rc;
 }
 
-/* The sink goes before what is opened ahead, as long as it takes more, there are copies for it, and nobody waits. It does not go before
- * copying: a tile that is stored from where it lies cannot be written meanwhile. */
+/* Storing comes before unprotecting ahead if the sink has room, there are copies to store, and no
+ * thread waits. It does not come before copying: a tile stored in place cannot be written
+ * meanwhile. */
 static bool should_store_first(struct vv_store_tiles *w, size_t len)
 {
 	struct vv_tiles *t = w->t;
@@ -209,8 +214,8 @@ static bool should_store_first(struct vv_store_tiles *w, size_t len)
 	return copies && vv_block_writer_has_room(w->p->block_writer, len);
 }
 
-/* Has the sink so much to do that more would only keep the program from writing it? Copies are no harm: there it is the cells that are
- * short. Called with the lock held. */
+/* Has the sink so much to do that more would only block the program's writes? Copies do no harm:
+ * there the cells are the bottleneck. Called with the lock held. */
 static bool is_fed(struct vv_store_tiles *w)
 {
 	struct vv_tiles *t = w->t;
@@ -220,7 +225,8 @@ static bool is_fed(struct vv_store_tiles *w)
 	return rate > 0 && bytes >= FED && bytes >= FED_SECONDS * rate && !t->waiters.waiting && !t->waiters.broken && !vv_write_order_copies_first(&t->plan.order);
 }
 
-/* Until a block is written, or somebody waits at a fence. What was placed is all on its way, so that one of these will be. */
+/* Waits until a block is written or a thread waits at a write fault. All placed tiles are on their
+ * way, so one of these will happen. */
 static int wait_for_store(struct vv_store_tiles *w)
 {
 	struct vv_tiles *t = w->t;

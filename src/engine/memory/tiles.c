@@ -1,4 +1,4 @@
-/* Where groups, cells and pages are, and the end of a tile and of a flush; see tiles.h. */
+/* Finds groups, cells and pages, and ends tiles and flushes; see tiles.h. */
 #include "engine/memory/tiles.h"
 #include "engine/memory/open_ahead.h"
 #include "base/clock.h"
@@ -32,14 +32,15 @@ void vv_tiles_fini(struct vv_tiles *t)
 	pthread_mutex_destroy(&t->lock);
 }
 
-/* ---- where things are ---------------------------------------------------------------------------------------------- */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
 struct vv_region *vv_tiles_region(const struct vv_tiles *t, size_t tile)
 {
 	size_t i;
 
 	VV_SEARCH(i, 1, t->geometry.n_regions, t->geometry.region[i]->tracked->first_tile <= tile);
-	while (t->geometry.region[i - 1]->tracked->n_tiles == 0) /* the last that begins at or before the tile, and has any */
+	/* Skips regions without tiles. */
+	while (t->geometry.region[i - 1]->tracked->n_tiles == 0)
 		i--;
 	return t->geometry.region[i - 1];
 }
@@ -139,7 +140,7 @@ void vv_tiles_pages(const struct vv_tiles *t, const struct vv_region *r, size_t 
 		*lo = *hi;
 }
 
-/* ---- cells ----------------------------------------------------------------------------------------------------------- */
+/* ---- cells ----------------------------------------------------------------------------------- */
 
 bool vv_tiles_take_cells(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups)
 {
@@ -172,7 +173,7 @@ void vv_tiles_copy(const struct vv_tiles *t, const struct vv_region *r, size_t t
 	while (groups) {
 		size_t k = (size_t)__builtin_ctzll(groups), n = 0, len = 0;
 
-		do { /* as long as groups and cells lie side by side */
+		do { /* while groups and cells are adjacent */
 			len += vv_tiles_group_len(t, r, first + k + n);
 			groups &= groups - 1;
 			n++;
@@ -196,7 +197,8 @@ void vv_tiles_free_cells(struct vv_tiles *t, struct vv_region *r, size_t tile, u
 	}
 }
 
-/* With no flush under way nobody stays long at a fence; but some may still be on their way out. */
+/* With no flush in progress, no thread stays long in the handler. But some threads may not have
+ * left it yet. */
 void vv_tiles_wait_handlers(struct vv_tiles *t)
 {
 	VV_HELD(&t->lock);
@@ -272,7 +274,7 @@ void vv_tiles_unprotect_all(struct varve *v)
 	pthread_mutex_unlock(&v->tiles->lock);
 }
 
-/* ---- the end of a tile, and of a flush ---------------------------------------------------------------------------------- */
+/* ---- the end of a tile, and of a flush ------------------------------------------------------- */
 
 void vv_tiles_done(struct vv_tiles *t, size_t tile)
 {
@@ -328,7 +330,8 @@ void vv_tiles_accept(struct varve *v)
 			memcpy(&r->was[at], &r->now[at], (end - at) * sizeof(*r->was));
 		}
 	}
-	pthread_mutex_lock(&t->lock); /* who opens tiles for the program looks at what is dirty */
+	/* Threads that unprotect tiles read the dirty masks. */
+	pthread_mutex_lock(&t->lock);
 	memset(t->geometry.dirty, 0, t->geometry.n_words * sizeof(*t->geometry.dirty));
 	pthread_mutex_unlock(&t->lock);
 }
@@ -360,7 +363,8 @@ void vv_tiles_end(struct varve *v, bool ok)
 	else
 		vv_write_order_fail(&t->plan.order);
 	if (t->protection.is_protecting && v->tracking.tracker != VV_BY_WRITE_PROTECT && !(t->plan.learning && ok))
-		open_all(t); /* while the order is being learned, what is not written yet is still watched */
+		/* While the order is being learned, unwritten tiles are still watched. */
+		open_all(t);
 	t->protection.is_protecting = t->waiters.broken = t->waiters.must_fail = false;
 	pthread_cond_broadcast(&t->fault_cond);
 	pthread_mutex_unlock(&t->lock);

@@ -1,5 +1,6 @@
-/* Nicolae and Cappello 2013's PROTECTED_PAGE_HANDLER: a thread of the program wants to write into a write-protected page. Runs on that thread, in a signal
- * handler: no allocation, and no lock but the tiles'. */
+/* Nicolae and Cappello 2013's PROTECTED_PAGE_HANDLER: a thread of the program wants to write to a
+ * write-protected page. The handler runs on that thread as a signal handler. So it does not
+ * allocate, and takes no lock but that of the tiles. */
 #include "engine/memory/write_fault.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -27,7 +28,7 @@ static bool is_read(const struct vv_tile *x)
 	return x->flags & (VV_TILE_HASHING | VV_TILE_COPYING | VV_TILE_READ_IN_PLACE);
 }
 
-/* The cells are taken under the lock, the bytes copied without it. */
+/* The caller holds the lock and has taken the cells. The bytes are copied without the lock. */
 static void copy(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups)
 {
 	struct vv_tile *x = &t->geometry.tile[tile];
@@ -48,9 +49,12 @@ static uint64_t uncopied(const struct vv_tiles *t, const struct vv_region *r, si
 	return vv_tiles_todo(t, r, tile) & ~vv_tiles_copied(t, r, tile);
 }
 
-/* Whoever waits for the flush without end must hold nothing that it needs. A handler may have interrupted the allocator, and share its locks with the flush: when nothing is heard for a
- * while it copies what it would wait for, whatever it takes; and where that cannot be done, because the flush is reading it, and a thread does not come out of the allocator, it gives the epoch
- * up. What it has found out holds for the handlers that come after it, too, which may well come before the thread does anything else. */
+/* A thread may wait for the flush without limit only if it holds nothing that the flush needs. A
+ * handler may have interrupted the allocator and hold locks that the flush needs. If nothing
+ * happens for QUIET_MS, the handler copies the tile, beyond the buffer if necessary. A copy is
+ * impossible while the flush reads the tile. If moreover a thread stays in the allocator, the
+ * handler gives the epoch up. Later handlers use the same finding, since they may run before the
+ * interrupted thread continues. */
 enum { QUIET_MS = 100, QUIETS = 10 };
 
 struct patience {
@@ -78,7 +82,7 @@ static bool is_in_haste(const struct patience *p)
 	return p->looked && !p->endless;
 }
 
-/* Where it can do nothing but wait. */
+/* For a handler that can only wait. Returns true if it gives the epoch up. */
 static bool gives_up(struct vv_tiles *t, const struct patience *p)
 {
 	bool gives = is_in_haste(p) && t->waiters.idle_waits >= QUIETS && is_stuck(t);
@@ -118,9 +122,10 @@ static void wait_on(struct vv_tiles *t, struct patience *p)
 		look(p);
 }
 
-/* Until the tile is stored, or a copy has become possible. The paper waits for the page alone. While the ranks talk nothing is stored,
- * and who waits here may do so in the midst of MPI, without which the talk does not come to its end: then a copy is made whatever it
- * takes. */
+/* Waits until the tile is stored or a copy has become possible. Nicolae and Cappello 2013 wait for
+ * the page alone. While the ranks are being asked, nothing is stored. The waiting thread may be
+ * inside MPI, and the ranks may need MPI to finish. So a copy is then made, beyond the buffer if
+ * necessary. */
 static void wait_for(struct vv_tiles *t, struct vv_region *r, size_t tile, struct patience *p)
 {
 	uint64_t start = vv_clock_ns();
@@ -138,7 +143,7 @@ static void wait_for(struct vv_tiles *t, struct vv_region *r, size_t tile, struc
 			break;
 		}
 		if (t->plan.order.state[tile] == VV_WRITE_ORDER_SCHEDULED && !groups)
-			break; /* somebody else has copied it */
+			break; /* another thread has copied it */
 		if (gives_up(t, p))
 			break;
 		wait_on(t, p);
@@ -149,7 +154,7 @@ static void wait_for(struct vv_tiles *t, struct vv_region *r, size_t tile, struc
 	t->meters.wait_ns += vv_clock_ns() - start;
 }
 
-/* What the epoch needs of the tile is safe when this returns, or the epoch is given up. */
+/* Secures the content of the tile that the epoch needs, or gives the epoch up. */
 static void secure(struct vv_tiles *t, struct vv_region *r, size_t tile, struct patience *p)
 {
 	struct vv_tile *x = &t->geometry.tile[tile];
@@ -174,7 +179,9 @@ static void secure(struct vv_tiles *t, struct vv_region *r, size_t tile, struct 
 	}
 }
 
-/* A page that tiles share opens when all of them may be written: two, or three, where chunks are smaller than a page and no part of one. Is any of them shut, from this one on, upwards or downwards? */
+/* Is any tile on this page protected, from this tile on, upwards or downwards? A page that tiles
+ * share is unprotected only when all of them may be written. These are two, or three if the chunk
+ * size is below a page and does not divide it. */
 static bool is_protected_at(const struct vv_tiles *t, const struct vv_region *r, size_t other, int step, uintptr_t page)
 {
 	for (; other >= r->tracked->first_tile && other < r->tracked->first_tile + r->tracked->n_tiles; other += (size_t)step) {
@@ -189,20 +196,21 @@ static bool is_protected_at(const struct vv_tiles *t, const struct vv_region *r,
 	return false;
 }
 
-/* Fenced only because it lies between what is being stored: nobody looks at it. Afterwards first writes are still to be seen: they tell the order. */
+/* Is the tile protected only because it lies between tiles that are being stored? The flush does
+ * not read it. After the flush, first writes must still be seen, since they give the order. */
 static bool is_idle(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
 {
 	return t->plan.order.busy && r->tracked->method != VV_BY_WRITE_PROTECT && !(t->geometry.tile[tile].flags & VV_TILE_OPEN) && !vv_tiles_dirty(t, r, tile);
 }
 
-/* Stored: nobody looks at it any more. */
+/* Is the tile stored, so that the flush no longer reads it? */
 static bool is_done(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
 {
 	(void)r;
 	return t->geometry.tile[tile].flags & VV_TILE_OPEN || (t->plan.order.state[tile] == VV_WRITE_ORDER_PROCESSED && !is_read(&t->geometry.tile[tile]));
 }
 
-/* Tiles beside these for which that holds come with them, if not too many. */
+/* Extends the range by adjacent tiles for which `holds` is true, up to a limit. */
 static void widen(const struct vv_tiles *t, const struct vv_region *r, size_t *first, size_t *last,
 		  bool (*holds)(const struct vv_tiles *t, const struct vv_region *r, size_t tile))
 {
@@ -216,7 +224,8 @@ static void widen(const struct vv_tiles *t, const struct vv_region *r, size_t *f
 		++*last;
 }
 
-/* With few mappings left it is opened together with what lies beside it, as if that had been written to as well. */
+/* If few mappings are left, the tile is unprotected together with its neighbours. These count as
+ * written, too. */
 static bool open_wide(struct vv_tiles *t, struct vv_region *r, size_t tile)
 {
 	size_t first = tile, last = tile;
@@ -229,7 +238,8 @@ static bool open_wide(struct vv_tiles *t, struct vv_region *r, size_t tile)
 	return true;
 }
 
-/* If that is refused, too, the whole region opens at once, when nothing of it is needed any more. */
+/* If the kernel refuses that, too, the whole region is unprotected at once, as soon as the flush no
+ * longer needs it. */
 static void open_region(struct vv_tiles *t, struct vv_region *r, struct patience *p)
 {
 	while (t->plan.order.busy && !gives_up(t, p))
@@ -246,7 +256,7 @@ bool vv_write_fault_unprotect(struct vv_tiles *t, struct vv_region *r, size_t fi
 	uintptr_t lo, hi, ignored, page = vv_memory_page();
 
 	VV_HELD(&t->lock);
-	widen(t, r, &first, &last, is_idle); /* so that mappings stay few */
+	widen(t, r, &first, &last, is_idle); /* to keep the number of mappings small */
 	vv_tiles_pages(t, r, first, &lo, &ignored);
 	vv_tiles_pages(t, r, last, &ignored, &hi);
 	if (lo < hi && is_protected_at(t, r, first - 1, -1, lo))
@@ -269,12 +279,14 @@ void vv_write_fault_handle(void *session, uintptr_t page)
 	struct vv_region *r;
 	int cancel;
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* waiting here is no point to end a thread at */
+	/* Waiting here must not be a cancellation point. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&t->lock);
 	t->waiters.in_handler++;
 	r = region_at(t, page);
-	/* A thread of ours does not wait for itself. While the ranks talk it may be MPI that writes to the program's memory on it; at other
-	 * times it is its own memory, which lies where the program's was. */
+	/* A thread of ours must not wait for itself. While the ranks are being asked, MPI may write
+	 * to the program's memory on such a thread. At other times it writes its own memory, which
+	 * has replaced the program's at this address. */
 	if (r && r->tracked->write_protected && !(!t->waiters.asking_ranks && t->plan.order.busy && vv_thread_is_own())) {
 		uint64_t len = (uint64_t)t->geometry.group_len * t->geometry.tile_groups;
 		uintptr_t p = (uintptr_t)r->p, last = page + vv_memory_page() - 1;
@@ -283,7 +295,9 @@ void vv_write_fault_handle(void *session, uintptr_t page)
 
 		if (end >= r->tracked->first_tile + r->tracked->n_tiles)
 			end = r->tracked->first_tile + r->tracked->n_tiles - 1;
-		do { /* a checkpoint that came while we waited wants the tiles secured once more */
+		/* A checkpoint may have begun during the wait, and needs the tiles secured
+		 * again. */
+		do {
 			serial = t->protection.serial;
 			for (size_t k = first; k <= end; k++)
 				if (!(t->geometry.tile[k].flags & VV_TILE_OPEN))

@@ -1,5 +1,6 @@
-/* Where there are other ranks: everything is hashed and deduped, they are asked what they hold of the rest, and what they will refer to
- * gets its position before anything is placed. */
+/* With several ranks, all tiles are first hashed and deduped. Then the other ranks are asked for
+ * the remaining content. Content that other ranks will refer to gets its position before anything
+ * is placed. */
 #include "engine/session/ask_ranks.h"
 #include "engine/memory/hash_tiles.h"
 #include "engine/memory/store_tiles.h"
@@ -27,7 +28,7 @@ static bool has_shared(const struct vv_store_tiles *w, const struct vv_region *r
 	return false;
 }
 
-/* The positions that the tile's content gets when it is placed. */
+/* Assigns the positions that the tile's content will get when it is placed. */
 static void assign_tile(struct vv_store_tiles *w, const struct vv_region *r, size_t tile, uint64_t groups, uint64_t *pos)
 {
 	struct vv_claims *c = w->p->claims;
@@ -72,7 +73,7 @@ static int assign_positions(struct vv_layer_writer *p)
 	return 0;
 }
 
-/* What others store is let go. */
+/* Releases content that other ranks store. */
 static void drop_remote(struct vv_store_tiles *w, size_t tile)
 {
 	struct vv_tiles *t = w->t;

@@ -4,9 +4,10 @@
 
 #include "engine/memory/tiles.h"
 
-/* The part of it that must be done before the other ranks can be asked, and the asking; `rc`: what went before, on this rank. */
+/* Hashes and dedups everything, and then asks the other ranks. rc: this rank's result so far. */
 int vv_ask_ranks_run(struct vv_layer_writer *p, int rc);
-/* Before anything is write-protected: the ranks will be asked; or, after a failure, they will not. */
+/* Announces, before anything is write-protected, that the ranks will be asked. After a failure,
+ * withdraws that. */
 void vv_ask_ranks_expect(struct varve *v, bool coming);
 
 #endif

@@ -1,5 +1,6 @@
-/* Nicolae and Cappello 2013's ASYNC_COMMIT: the thread that stores epochs behind the program's back, one at a time, and what became of them. After
- * a restart it learns what the regions hold. */
+/* Nicolae and Cappello 2013's ASYNC_COMMIT: the thread that stores epochs in the background, one at
+ * a time, and the results of epochs. After a restart the thread also computes the digests of the
+ * regions' content. */
 #include "engine/session/background.h"
 #include "base/block_signals.h"
 #include "base/log.h"
@@ -17,10 +18,11 @@
 #include "engine/write/referenced_layers.h"
 #include "track/thread.h"
 
-/* ---- what the thread and those who call share ------------------------------------------------------------------------------- */
+/* ---- state shared by the thread and its callers ---------------------------------------------- */
 
-/* A handler that writes a page the flush needs waits for the flush, and the flush must not wait for the thread that it has interrupted:
- * no handler runs while the lock is held, and who waits for a change does not hold it. */
+/* A handler that writes a page of the flush waits for the flush. The flush must not wait for the
+ * thread that the handler has interrupted. So no handler runs while the lock is held, and a thread
+ * that waits for a change does not hold it. */
 static void take(struct vv_background *f, sigset_t *mask)
 {
 	vv_block_signals_brief(mask);
@@ -33,7 +35,7 @@ static void give(struct vv_background *f, const sigset_t *mask)
 	vv_block_signals_end(mask);
 }
 
-/* The lock is held, before and after. */
+/* The caller holds the lock, before and after. */
 static void await_change(struct vv_background *f, sigset_t *mask)
 {
 	uint32_t looked = vv_event_count(&f->change);
@@ -43,7 +45,7 @@ static void await_change(struct vv_background *f, sigset_t *mask)
 	take(f, mask);
 }
 
-/* ---- one epoch, and its fate ------------------------------------------------------------------------------------------------ */
+/* ---- one epoch and its result ---------------------------------------------------------------- */
 
 static void keep_failure(struct varve *v, uint64_t epoch, int rc)
 {
@@ -107,7 +109,7 @@ int vv_background_reserve(struct vv_background *f)
 	return vv_mem_room(&f->failed, f->n_failed, &f->failed_cap, sizeof(*f->failed));
 }
 
-/* The session draws its consequences. */
+/* Accepts or abandons the epoch in the session. */
 static void end_pass(struct vv_layer_writer *p, int rc)
 {
 	struct varve *v = p->v;
@@ -122,7 +124,8 @@ static void end_pass(struct vv_layer_writer *p, int rc)
 		vv_tip_begin_anew(v);
 }
 
-/* Whether the epoch counts is for all ranks to say: now, or, if only the program's own thread can talk to them, when it calls. */
+/* All ranks together decide whether the epoch is committed. They decide now, or in a later call if
+ * only the program's own thread may communicate. */
 static int end_part(struct vv_layer_writer *p, int rc)
 {
 	struct varve *v = p->v;
@@ -133,7 +136,8 @@ static int end_part(struct vv_layer_writer *p, int rc)
 	vv_epoch_free(p);
 	if (!v->ctx.async || v->ctx.group->threaded)
 		vv_commit_ranks_step(v, true);
-	rc = v->ctx.async ? 0 : vv_background_result(v, epoch, false); /* who is not there to hear it is told by a later call */
+	/* In async mode a later call reports the result. */
+	rc = v->ctx.async ? 0 : vv_background_result(v, epoch, false);
 	return rc < 0 ? rc : 0;
 }
 
@@ -151,7 +155,8 @@ int vv_background_run(struct vv_layer_writer *p)
 	vv_err_restore(&error);
 	vv_background_finish_epoch(v, p->epoch, p->head.time_ns, &p->st, rc);
 	bytes = p->st.bytes_layer;
-	vv_epoch_free(p); /* what follows has a use for the memory */
+	/* The next steps need the memory. */
+	vv_epoch_free(p);
 	if (rc == 0) {
 		vv_index_limit_enforce(v);
 		vv_retention_run(v, bytes);
@@ -159,7 +164,7 @@ int vv_background_run(struct vv_layer_writer *p)
 	return vv_err_restore(&error);
 }
 
-/* ---- the thread ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 int vv_background_init(struct vv_background *f)
 {

@@ -1,4 +1,5 @@
-/* The background thread that stores epochs, and the result of each epoch. A synchronous checkpoint takes the same way on the caller's thread. */
+/* The background thread that stores epochs, and the result of each epoch. A synchronous checkpoint
+ * runs the same code on the caller's thread. */
 #ifndef VV_ENGINE_SESSION_BACKGROUND_H
 #define VV_ENGINE_SESSION_BACKGROUND_H
 
@@ -13,13 +14,15 @@ struct vv_epoch_failure {
 };
 
 struct vv_background {
-	pthread_mutex_t lock; /* never held while a handler of the program's may run: engine/session/background.c */
+	/* Never held while a handler of the program may run, see engine/session/background.c. */
+	pthread_mutex_t lock;
 	struct vv_event change;
 	pthread_t thread;
 	bool started, stop;
-	struct vv_layer_writer *epoch;  /* under way; NULL = none */
-	struct varve *rehashing;  /* the session, if it learns what its regions held at a restart: engine/grains/rehash.c; else NULL */
-	uint64_t first, last;  /* epochs of this session whose fate is known */
+	struct vv_layer_writer *epoch;  /* in progress; NULL = none */
+	/* The session whose restored regions are being hashed (engine/grains/rehash.c), or NULL. */
+	struct varve *rehashing;
+	uint64_t first, last;  /* epochs of this session with a known result */
 	struct vv_epoch_failure *failed;
 	size_t n_failed, failed_cap;
 	varve_done_fn done;
@@ -27,28 +30,29 @@ struct vv_background {
 };
 
 int vv_background_init(struct vv_background *f);
-void vv_background_fini(struct vv_background *f); /* no epoch is under way */
-/* Room to remember one more failure: before an epoch is begun. */
+void vv_background_fini(struct vv_background *f); /* no epoch may be in progress */
+/* Makes room for one more failure. Call it before an epoch begins. */
 int vv_background_reserve(struct vv_background *f);
-/* Stores the epoch now, on this thread. Frees the pass. */
+/* Stores the epoch now, on this thread. Frees p. */
 int vv_background_run(struct vv_layer_writer *p);
-/* The thread is there. */
+/* Starts the thread, if it does not run yet. */
 int vv_background_ready(struct vv_background *f);
-/* Hands the epoch to the thread, which is there. */
+/* Passes the epoch to the thread, which must be running. */
 void vv_background_start(struct vv_layer_writer *p);
-/* The thread, which is there, goes on with what a restart has left to be learned. */
+/* Lets the thread, which must be running, hash the content that a restart has read. */
 void vv_background_start_rehash(struct varve *v);
-/* The fate of an epoch is known: tells all who want to know. */
+/* The result of an epoch is known. Reports it to the statistics file, the callback and waiting
+ * threads. */
 void vv_background_finish_epoch(struct varve *v, uint64_t epoch, uint64_t time_ns, const struct varve_stats *st, int rc);
 void vv_background_wait(struct varve *v); /* until idle */
 bool vv_background_busy(struct varve *v);
 /* Is this thread in the session's callback? */
 bool vv_background_in_callback(const struct varve *v);
-/* The caller of a checkpoint that failed under his eyes has been told. */
+/* The caller of a failed checkpoint has received the error. */
 void vv_background_mark_reported(struct varve *v);
-/* The failure of an epoch that nobody has been told of, oldest first; 0 if there is none. */
+/* Returns the oldest failure of an epoch that was not reported yet; 0 if there is none. */
 int vv_background_report(struct varve *v);
-/* 1 durable, 0 being stored, < 0 failed; VV_BACKGROUND_UNKNOWN: not an epoch of this session. */
+/* 1: durable, 0: being stored, < 0: failed. VV_BACKGROUND_UNKNOWN: not an epoch of this session. */
 enum { VV_BACKGROUND_UNKNOWN = 2 };
 int vv_background_result(struct varve *v, uint64_t epoch, bool wait);
 

@@ -1,4 +1,5 @@
-/* A checkpoint: what is dirty is copied or write-protected; then it is stored, on this thread or behind it. */
+/* A checkpoint: dirty memory is copied or write-protected, and then stored on this thread or in the
+ * background. */
 #include "engine/session/checkpoint.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -22,7 +23,7 @@ static void note_blocked(struct varve *v, uint64_t start)
 	pthread_mutex_unlock(&v->tiles->lock);
 }
 
-/* Everything that can fail before there is an epoch. */
+/* All steps that can fail before there is an epoch. */
 static int prepare(struct varve *v)
 {
 	uint64_t wants = v->ctx.group ? vv_retention_is_due(v) : 0;
@@ -43,7 +44,8 @@ static int prepare(struct varve *v)
 	return rc ? rc : vv_tip_agree_on_numbers(v);
 }
 
-/* The part in which only the program's own thread may speak to the others; or all agree that there is an epoch to be stored. */
+/* The step in which only the program's own thread may communicate. With threads, all ranks only
+ * agree that there is an epoch to be stored. */
 static int ask_ranks(struct varve *v, struct vv_layer_writer *p, int rc)
 {
 	if (v->ctx.async && v->ctx.group->threaded)

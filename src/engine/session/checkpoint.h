@@ -4,7 +4,7 @@
 
 #include "engine/context.h"
 
-/* The caller holds the lock, or is the flusher. */
+/* The caller holds the session's lock. */
 int vv_checkpoint_run(struct varve *v);
 
 #endif

@@ -1,7 +1,8 @@
-/* Phases, each begun when the one before has ended on this rank: all tell all how it went (REPORTS); if all went well, those who
- * lead a file of several layers finish it and tell (SEALS); rank 0 writes the commit record and tells (RULING). A rank that failed
- * says why in place of the last two. Nothing here waits unless it is asked to, so that a program with one MPI thread comes to the
- * end of it in whatever calls it makes. */
+/* The phases of a commit. Each phase begins when the previous one has ended on this rank. REPORTS:
+ * all ranks send their results to all. SEALS: if all succeeded, the leader of each file of several
+ * layers finishes it and reports. DECISION: rank 0 writes the commit record and reports. If a rank
+ * failed, it reports the reason instead of the last two phases. No function waits unless asked to.
+ * So a program with one MPI thread completes the commit in any of its calls. */
 #include "engine/session/commit_ranks.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -54,7 +55,7 @@ void vv_commit_ranks_begin(struct vv_layer_writer *p, int rc)
 	vv_store_throughput(v->ctx.store, &d->own.written_bytes, &d->own.written_ns);
 }
 
-/* ---- consequences ---------------------------------------------------------------------------------------------------------- */
+/* ---- consequences ---------------------------------------------------------------------------- */
 
 static int put_commit(struct varve *v)
 {
@@ -68,7 +69,8 @@ static int put_commit(struct varve *v)
 	for (uint32_t r = 0; r < v->ctx.ranks; r++) {
 		c.rank[r] = d->all[r].layer;
 		c.rank[r].storage_node = v->ctx.group->has_local_stores ? (uint64_t)v->ctx.group->storage_node[r] + 1 : 0;
-		if (d->all[r].parent > c.parent) /* one that could not read its parent has none */
+		/* A rank that could not read its parent has none. */
+		if (d->all[r].parent > c.parent)
 			c.parent = d->all[r].parent;
 	}
 	memcpy(c.lineage, v->ctx.lineage.id, sizeof(c.lineage));
@@ -77,7 +79,7 @@ static int put_commit(struct varve *v)
 	return rc;
 }
 
-/* What was stored in this rank's place. */
+/* The bytes stored on this rank's storage node. */
 static uint64_t bytes_here(const struct varve *v)
 {
 	const struct vv_group *g = v->ctx.group;
@@ -89,7 +91,8 @@ static uint64_t bytes_here(const struct varve *v)
 	return sum;
 }
 
-/* One price for all ranks, by the same numbers on each: equal data are coded alike. */
+/* Sets one price for all ranks, from the same numbers on each. So equal data is compressed
+ * equally. */
 static void share_price(struct varve *v)
 {
 	double written_bytes = 0, written_ns = 0, coded_bytes = 0, coded_ns = 0;
@@ -103,7 +106,7 @@ static void share_price(struct varve *v)
 	vv_codec_choice_set_price(v->costs, written_bytes, written_ns, coded_bytes, coded_ns);
 }
 
-/* The epoch counts: every layer of it is durable, and so is the record in rank 0's place. */
+/* The epoch is committed: all its layers and the record on rank 0's storage node are durable. */
 static void accept(struct varve *v)
 {
 	struct vv_commit_ranks *d = v->commit;
@@ -130,14 +133,16 @@ static bool has_lost(const struct varve *v)
 	return false;
 }
 
-/* It does not: what this rank stored of it goes, and the next epoch continues the one before. If the group has broken, nobody
- * knows what the others decided, and the layer must stay. */
+/* The epoch is discarded: this rank's layer is removed, and the next epoch continues the previous
+ * one. If the group has broken, the decision of the other ranks is unknown, and the layer must
+ * stay. */
 static void reject(struct varve *v, bool known)
 {
 	struct vv_commit_ranks *d = v->commit;
 
 	vv_epoch_forget_shared(v);
-	if (known && has_lost(v)) /* ranks refer to each other's layers: all begin anew */
+	/* Ranks refer to each other's layers, so all begin again. */
+	if (known && has_lost(v))
 		vv_tip_begin_anew(v);
 	else if (v->tip.epoch == d->epoch)
 		vv_tip_step_back(v, d->before);
@@ -163,7 +168,7 @@ static int conclude(struct varve *v, int rc)
 	return 1;
 }
 
-/* ---- phases ---------------------------------------------------------------------------------------------------------------- */
+/* ---- phases ---------------------------------------------------------------------------------- */
 
 static int begin_reports(struct varve *v)
 {
@@ -173,7 +178,7 @@ static int begin_reports(struct varve *v)
 	return vv_comm_begin_allgather(v->ctx.group->side, &d->own, d->all, sizeof(d->own), &d->op);
 }
 
-/* The lowest rank that failed, or rank 0. */
+/* The rank that decides: the lowest rank that failed, or rank 0. */
 static uint32_t ruler(const struct varve *v)
 {
 	for (uint32_t r = 0; r < v->ctx.ranks; r++)
@@ -182,7 +187,8 @@ static uint32_t ruler(const struct varve *v)
 	return 0;
 }
 
-/* Rank 0 makes the epoch count, and may drop old ones: before anybody goes on to refer to what these held. */
+/* Rank 0 commits the epoch and may drop old ones. That happens before any rank can refer to content
+ * of dropped epochs. */
 static void rule(struct varve *v)
 {
 	struct vv_commit_ranks *d = v->commit;
@@ -219,7 +225,7 @@ static int read_ruling(struct varve *v)
 
 	if (e->code == 0)
 		return 0;
-	if (d->own.rc) /* its own failure says more to it */
+	if (d->own.rc) /* its own failure is more informative */
 		return vv_err_restore(&d->error);
 	return who == v->ctx.rank ? vv_err_restore(e) : vv_group_adopt_error(v->ctx.group, who, e);
 }
@@ -232,7 +238,7 @@ static bool all_well(const struct varve *v)
 	return true;
 }
 
-/* Files of several layers are finished by those who lead them. */
+/* The leaders finish the files of several layers. */
 static int begin_seals(struct varve *v)
 {
 	struct vv_commit_ranks *d = v->commit;

@@ -1,5 +1,6 @@
-/* What all ranks together make of an epoch. Each stores its layer; when all have, the commit record is written and the epoch
- * counts everywhere; if one could not, it counts nowhere. */
+/* The commit of an epoch by all ranks. Each rank stores its layer. When all have succeeded, the
+ * commit record is written, and the epoch is committed on all ranks. If one rank failed, the epoch
+ * is discarded on all ranks. */
 #ifndef VV_ENGINE_SESSION_COMMIT_RANKS_H
 #define VV_ENGINE_SESSION_COMMIT_RANKS_H
 
@@ -14,17 +15,18 @@ struct vv_layer_writer;
 
 struct vv_commit_report { /* of one rank, to all */
 	int64_t rc;
-	uint64_t parent; /* that it continues; 0: none */
+	uint64_t parent; /* the epoch that it continues; 0: none */
 	uint64_t time_ns;
 	struct vv_commit_rank layer;
 	uint64_t lost; /* layers that it refers to are gone */
-	uint64_t written_bytes, written_ns, coded_bytes, coded_ns; /* what its store and its coder took: engine/write/codec_choice.h */
+	/* Bytes and time of its store and its compression, see engine/write/codec_choice.h. */
+	uint64_t written_bytes, written_ns, coded_bytes, coded_ns;
 	uint64_t seal; /* of the comm */
 };
 
-struct vv_commit_decision { /* of one rank, to all: what is decided, or why it failed */
-	uint64_t reclaimed; /* gc has been at work */
-	uint64_t cutoff, every; /* engine/session/retention.c, where ranks have stores of their own */
+struct vv_commit_decision { /* of one rank, to all: the decision, or the reason of the failure */
+	uint64_t reclaimed; /* gc has run */
+	uint64_t cutoff, every; /* see engine/session/retention.c; if ranks have local stores */
 	struct vv_err_state error;
 	uint64_t seal; /* of the comm */
 };
@@ -35,7 +37,7 @@ _Static_assert(offsetof(struct vv_commit_decision, seal) + VV_COMM_SEAL == sizeo
 struct vv_commit_ranks {
 	bool pending;
 	unsigned phase;
-	uint64_t epoch, before; /* and what the session continued before it */
+	uint64_t epoch, before; /* before: the epoch that the session continued */
 	uint64_t time_ns;
 	struct varve_stats st;
 	struct vv_err_state error; /* of this rank's part */
@@ -46,10 +48,10 @@ struct vv_commit_ranks {
 
 int vv_commit_ranks_init(struct varve *v);
 void vv_commit_ranks_fini(struct varve *v);
-/* This rank's part of the epoch is done, well or not. */
+/* This rank's part of the epoch has ended, well or not. */
 void vv_commit_ranks_begin(struct vv_layer_writer *p, int rc);
-/* Goes on as far as can be. 1: the fate of the last epoch is known, and the session has drawn the consequences; 0: not yet (never
- * with `wait`). */
+/* Advances the commit as far as possible. Returns 1 if the result of the last epoch is known and
+ * applied to the session. Returns 0 if not yet (never with `wait`). */
 int vv_commit_ranks_step(struct varve *v, bool wait);
 
 #endif

@@ -1,4 +1,5 @@
-/* The beginning and the end of every public call: is it a session, and of this process? Then it is locked. */
+/* The beginning and the end of every public call. Checks that the session exists and belongs to
+ * this process, and locks it. */
 #include "engine/session/enter.h"
 #include "base/err.h"
 #include "base/block_signals.h"
@@ -17,7 +18,8 @@ int vv_enter(struct varve *v, const char *call)
 	if (vv_background_in_callback(v))
 		return vv_err_set(VV_EINVAL, "%s: a callback may not call into its session", call);
 	pthread_mutex_lock(&v->entry.lock);
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &v->entry.cancel); /* a thread that ended in a call would keep its locks */
+	/* A thread that ended in a call would keep its locks. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &v->entry.cancel);
 	return 0;
 }
 

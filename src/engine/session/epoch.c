@@ -1,10 +1,13 @@
-/* The life of an epoch: it is begun, its layer is written, it is committed, and the session continues from it. Or it is abandoned.
+/* The life of an epoch: it is begun, its layer is written, it is committed, and the session
+ * continues from it. Or it is abandoned.
  *
- * Invariant of a single rank: until the commit record is durable nothing in the session changes but the tail of the index, which
- * vv_epoch_abandon cuts off again. Every failure before vv_epoch_accept comes to vv_epoch_abandon.
+ * Invariant of a single rank: until the commit record is durable, nothing in the session changes
+ * except the tail of the index. That tail is removed again by vv_epoch_abandon. Every failure
+ * before vv_epoch_accept leads to vv_epoch_abandon.
  *
- * A rank among many accepts the epoch when its own layer is stored, before all ranks have agreed. If they reject it, commit_ranks.c steps
- * the tip back (vv_tip_step_back): regions and index are then read again from the store. */
+ * A rank among many accepts the epoch when its own layer is stored, before all ranks have agreed.
+ * If the ranks reject it, commit_ranks.c steps the tip back (vv_tip_step_back). Regions and index
+ * are then read again from the store. */
 #include "engine/session/epoch.h"
 #include "engine/session/tip.h"
 #include "base/clock.h"
@@ -28,10 +31,10 @@
 #include <string.h>
 
 enum {
-	LONG = 1 << 13, /* entries of a table that takes memory worth a thought */
+	LONG = 1 << 13, /* entries from which the memory of a table matters */
 };
 
-/* ---- beginning ------------------------------------------------------------------------------------------------------- */
+/* ---- beginning ------------------------------------------------------------------------------- */
 
 static int open_layer(struct vv_layer_writer *p);
 
@@ -80,9 +83,10 @@ void vv_epoch_free(struct vv_layer_writer *p)
 	vv_mem_free(p);
 }
 
-/* ---- storing --------------------------------------------------------------------------------------------------------- */
+/* ---- storing --------------------------------------------------------------------------------- */
 
-/* On the writing thread. A block's cells are all freed at once, so that who opens ahead finds them all. */
+/* Called on the writing thread. The cells of a block are all freed under one lock, so that
+ * open_ahead.c finds them together. */
 static void stored(void *arg, const struct vv_block_writer_tag_count *owed, int n)
 {
 	struct varve *v = arg;
@@ -109,13 +113,15 @@ static void stored(void *arg, const struct vv_block_writer_tag_count *owed, int 
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* So that content can be placed. */
+/* Opens the layer, so that content can be placed. */
 static int open_layer(struct vv_layer_writer *p)
 {
 	struct vv_block_writer_options opt = *p->v->coding;
 
 	opt.low_latency = p->v->tiles->protection.is_protecting;
-	opt.always = p->v->grains && p->v->grains->new_data.asked >= p->paged; /* what is new is little, and small chunks alone are more than coded large ones */
+	/* There is little new data, and small chunks alone take more space than compressed large
+	 * ones. */
+	opt.always = p->v->grains && p->v->grains->new_data.asked >= p->paged;
 	opt.costs = p->v->costs;
 	p->v->costs->shared = p->v->ctx.group != NULL;
 	opt.stored = stored;
@@ -124,7 +130,7 @@ static int open_layer(struct vv_layer_writer *p)
 	return vv_layer_writer_open(p, &opt);
 }
 
-/* The content of the regions goes into the layer. */
+/* Stores the content of the regions in the layer. */
 static int store_memory(struct vv_layer_writer *p)
 {
 	int rc = 0;
@@ -141,9 +147,9 @@ static int store_memory(struct vv_layer_writer *p)
 	return rc;
 }
 
-/* ---- the layer ------------------------------------------------------------------------------------------------------- */
+/* ---- the layer ------------------------------------------------------------------------------- */
 
-/* What n more entries take, and are coded to, the buffer gives, once everything is stored. */
+/* Frees memory of the buffer for n more entries and their encoding. Everything must be stored. */
 static void make_room(struct vv_layer_writer *p, size_t n, size_t entry)
 {
 	p->borrowed += n * (entry + entry / 2);
@@ -163,7 +169,7 @@ static int add_run(struct vv_layer_writer *p, struct vv_runs *runs, struct vv_ru
 	return rc;
 }
 
-/* A layer that continues another says only what is different. */
+/* A delta layer contains only the differences to its parent. */
 static int add_runs(struct vv_layer_writer *p, struct vv_region *r, struct vv_head_region *out)
 {
 	const struct vv_tiles *t = p->v->tiles;
@@ -236,11 +242,12 @@ static int finish_layer(struct vv_layer_writer *p, struct vv_digest *head)
 		make_room(p, p->blocks.n, sizeof(struct vv_block));
 	p->st.bytes_stored = p->put->written - VV_LAYER_HEADER;
 	changed = p->st.bytes_zero + p->st.bytes_dup_time + p->st.bytes_dup_space + p->st.bytes_dup_ranks + p->st.bytes_new;
-	p->st.bytes_unchanged = p->st.bytes_memory > changed ? p->st.bytes_memory - changed : 0; /* some may be stored in vain */
+	/* Some content may be stored in vain, so `changed` may be the larger one. */
+	p->st.bytes_unchanged = p->st.bytes_memory > changed ? p->st.bytes_memory - changed : 0;
 	p->head.payload = p->pos;
 	lend_digests(p);
 	vv_tiles_sum(p->v, &p->st);
-	if (!p->v->ctx.async) /* the call lasts; what comes after this is not much */
+	if (!p->v->ctx.async) /* the call has not ended, but little remains to be done */
 		p->st.seconds_blocked = (double)(vv_clock_ns() - p->start_ns) / 1e9;
 	rc = add_stats(p);
 	if (rc == 0)
@@ -259,7 +266,7 @@ static int finish_layer(struct vv_layer_writer *p, struct vv_digest *head)
 	if (rc == 0)
 		rc = vv_store_put_write(p->put, iov, 3);
 	vv_buf_fini(&tail);
-	vv_payload_digests_fini(&p->digests); /* memory for what comes after the epoch */
+	vv_payload_digests_fini(&p->digests); /* memory for the steps after the epoch */
 	if (rc)
 		return rc;
 	p->st.bytes_layer = p->put->written;
@@ -291,7 +298,7 @@ static int finish(struct vv_layer_writer *p)
 	return rc;
 }
 
-/* ---- the commit, and what follows for the session -------------------------------------------------------------------- */
+/* ---- the commit and its effect on the session ------------------------------------------------ */
 
 static int commit(struct vv_layer_writer *p)
 {
@@ -307,8 +314,9 @@ static int commit(struct vv_layer_writer *p)
 	return vv_catalog_put_commit(&p->v->ctx.lineage, &c);
 }
 
-/* Memory that could not be read may have been freed since the call: then the error says so. It is logged as well, since programs that
- * free their memory before they close seldom look at the result of varve_close. */
+/* If memory could not be read, the program may have freed it after the call. Then the error reports
+ * that. The error is also logged, since programs that free their memory before varve_close seldom
+ * check its result. */
 static int explain(struct vv_layer_writer *p, int rc)
 {
 	struct vv_err_state error;

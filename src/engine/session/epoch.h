@@ -4,16 +4,18 @@
 
 #include "engine/write/layer_writer.h"
 
-/* At the call of varve_checkpoint. */
+/* Begins an epoch, in the call of varve_checkpoint. */
 int vv_epoch_new(struct varve *v, struct vv_layer_writer **out);
 void vv_epoch_free(struct vv_layer_writer *p);
-/* Stores everything that was captured. A single rank commits the epoch as well; many ranks agree first (commit_ranks.h). */
+/* Stores all captured memory. A single rank also commits the epoch. Several ranks agree first
+ * (commit_ranks.h). */
 int vv_epoch_store(struct vv_layer_writer *p);
-/* The epoch is committed: the session continues from it. */
+/* The session continues from the epoch. It is committed or, among ranks, stored on this rank. */
 void vv_epoch_accept(struct vv_layer_writer *p);
-/* Undoes an epoch that is not accepted, from whatever step it has reached: nothing of it is left in the store, the index or the regions. */
+/* Undoes an epoch that was not accepted, at any step. Nothing of it remains in the store, the index
+ * or the regions. */
 void vv_epoch_abandon(struct vv_layer_writer *p);
-/* The ranks have given the epoch up: drops the state that they share about it. */
+/* Drops the shared state of an epoch that the ranks have given up. */
 void vv_epoch_forget_shared(struct varve *v);
 
 #endif

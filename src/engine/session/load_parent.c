@@ -1,6 +1,8 @@
-/* Each rank reads the table of the epoch that is continued, and the digests of what it has stored. Where the ranks have stores of their own these may be of several copies of
- * the lineage that both went on, if somebody has brought back some hosts' files from one and some from another: then an epoch is not the same for two ranks, and none may
- * refer to what the other has under its number. So they compare whose epochs they know before they lend each other anything. */
+/* Each rank reads the table of the parent epoch and the digests of its stored content. If ranks
+ * have local stores, these may belong to different copies of the lineage, each of which was
+ * continued. That happens if some hosts' files were restored from one copy and some from another.
+ * Then two ranks have different epochs under one number, and neither may refer to the other's
+ * content. So the ranks compare the eras of their epochs before they share content. */
 #include "engine/session/load_parent.h"
 #include "engine/lineage/run_table.h"
 #include "engine/session/region.h"
@@ -19,9 +21,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- this rank ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- this rank ------------------------------------------------------------------------------- */
 
-/* How many ranks laid the epoch down; 0 if that cannot be told. */
+/* The number of ranks that wrote the epoch; 0 if it is unknown. */
 static uint32_t stored_ranks(const struct varve *v, uint64_t epoch)
 {
 	struct vv_commit c = { 0 };
@@ -31,7 +33,8 @@ static uint32_t stored_ranks(const struct varve *v, uint64_t epoch)
 	return n;
 }
 
-/* A parent that cannot be read is passed over: the next layer is then a keyframe, which needs none. */
+/* If the parent cannot be read, it is skipped. The next layer is then a keyframe, which needs no
+ * parent. */
 static int load_parent(struct varve *v)
 {
 	int rc;
@@ -41,7 +44,7 @@ static int load_parent(struct varve *v)
 	if (v->tip.has_table)
 		return vv_run_table_merge(v->tip.table, v->ctx.pool);
 	if (stored_ranks(v, v->tip.epoch) != v->ctx.ranks) {
-		vv_tip_continue_none(v); /* another job's; a new series begins */
+		vv_tip_continue_none(v); /* written by another job; a new series begins */
 		return 0;
 	}
 	rc = vv_run_table_load(&v->ctx.lineage, v->tip.epoch, v->ctx.rank, NULL, v->tip.table);
@@ -63,9 +66,9 @@ static int load_index(struct varve *v)
 	return rc;
 }
 
-/* ---- all ranks ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- all ranks ------------------------------------------------------------------------------- */
 
-/* Whose all is that the index knows, also where a cache has told it. */
+/* Lists the eras of all layers in the index, including those that a cache has provided. */
 static int list_claims(const struct varve *v, struct vv_era_table *out)
 {
 	const struct vv_index *x = &v->index_cache->index;
@@ -73,11 +76,12 @@ static int list_claims(const struct varve *v, struct vv_era_table *out)
 	for (size_t i = 0; i < x->n_layers; i++)
 		if (vv_run_rank(x->layer[i]) == v->ctx.rank && !vv_provenance_is_known(&v->ctx.lineage, vv_run_epoch(x->layer[i])) &&
 		    vv_layer_file_read_eras(&v->ctx.lineage, x->layer[i]) < 0)
-			vv_err_clear(); /* one that cannot be read is not referred to */
+			/* An unreadable layer is not referred to. */
+			vv_err_clear();
 	return vv_provenance_copy_all(&v->ctx.lineage, out);
 }
 
-/* *epoch: one that is not the same for all; 0: there is none. */
+/* *epoch: an epoch that differs between ranks; 0: there is none. */
 static int find_conflict(const struct vv_era *all, size_t n, uint64_t *epoch)
 {
 	struct vv_era_table sum = { 0 };
@@ -118,18 +122,19 @@ static int compare(struct varve *v, uint64_t *epoch)
 	return rc;
 }
 
-/* What is said by the layers of the table alone. */
+/* Keeps only the eras that the layers of the table contain. */
 static void forget_claims(struct varve *v)
 {
 	vv_provenance_forget(&v->ctx.lineage);
 	vv_provenance_reset(&v->ctx.lineage);
 	for (size_t i = 0; v->tip.table->layer && i < v->tip.table->layers; i++)
 		if (vv_layer_file_read_eras(&v->ctx.lineage, v->tip.table->layer[i]) < 0)
-			vv_err_clear(); /* what it refers to is not known, then */
+			vv_err_clear(); /* then the eras of its references are unknown */
 }
 
-/* Nothing is known any more but what a restart has just read, if it has: each layer of that was the one that was meant. And the ranks tell each other nothing of what they stored
- * before: whose it is could not be said by who refers to it. */
+/* Drops all knowledge except the table that a restart has just read, if any. Each layer of that
+ * table was verified. The ranks also share no content from before, since a reference could not
+ * identify its owner. */
 static int forget_old_layers(struct varve *v, uint64_t epoch)
 {
 	if (v->ctx.rank == 0)

@@ -1,10 +1,11 @@
-/* What the next checkpoint compares with. */
+/* Loads the state that the next checkpoint compares with. */
 #ifndef VV_ENGINE_SESSION_LOAD_PARENT_H
 #define VV_ENGINE_SESSION_LOAD_PARENT_H
 
 struct varve;
 
-/* The index, the parent's table and the regions' chunks are in memory. By all ranks together; `rc`: what went before, on this rank. */
+/* Loads the index, the parent's table and the regions' chunk states. All ranks call it together.
+ * rc: this rank's result so far. */
 int vv_load_parent_run(struct varve *v, int rc);
 
 #endif

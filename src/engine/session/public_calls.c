@@ -1,4 +1,5 @@
-/* The public calls on an open session: arguments are checked, the session is locked, and the work is done elsewhere. */
+/* The public calls on an open session. They check arguments and lock the session. Other units do
+ * the work. */
 #include "base/clock.h"
 #include "base/err.h"
 #include "engine/lineage/run_table.h"
@@ -36,8 +37,8 @@ const char *varve_version(void)
 	return VV_VERSION;
 }
 
-/* What a checkpoint costs the program: the call, and what its threads spent in faults since. One that fails has cost as much, so that
- * it is not tried again at every step. */
+/* Notes the cost of a checkpoint to the program: the call, and the time of its threads in faults
+ * since then. A failed checkpoint costs as much, so it is not repeated at every step. */
 static void note_cost(struct varve *v, double start)
 {
 	v->pacing.last_end = vv_clock_s();
@@ -101,7 +102,7 @@ uint64_t varve_epoch(const varve *v)
 	return v ? atomic_load(&v->newest) : 0;
 }
 
-/* Of an epoch that is not this session's, the store knows. */
+/* Looks up an epoch of another session in the store. */
 static int look_up(struct varve *v, uint64_t epoch)
 {
 	struct vv_commit c = { 0 };
@@ -123,7 +124,7 @@ static int fate(struct varve *v, const char *call, uint64_t epoch, bool wait)
 	if (latest)
 		epoch = atomic_load(&v->newest);
 	if (!epoch && latest)
-		return vv_enter_leave(v, 1); /* there is none: nothing is to become durable */
+		return vv_enter_leave(v, 1); /* there is no epoch to wait for */
 	if (wait && v->ctx.group)
 		rc = vv_rank_session_wait(v, epoch);
 	if (rc)
@@ -159,7 +160,8 @@ int varve_on_done(varve *v, varve_done_fn fn, void *arg)
 	return vv_enter_leave(v, 0);
 }
 
-/* While an epoch is being stored another one would only wait for it: then it is time only if somebody asks. */
+/* While an epoch is being stored, another checkpoint would only wait for it. Then a checkpoint is
+ * due only on request. */
 int varve_due(varve *v)
 {
 	double wait;

@@ -1,4 +1,4 @@
-/* The session of one rank among many: opening, waiting and closing, which all ranks do together. */
+/* The session of one rank among many. All ranks open, wait and close together. */
 #include "engine/session/rank_session.h"
 #include "engine/session/commit_ranks.h"
 #include "engine/session/session.h"
@@ -43,7 +43,7 @@ static int read_options(struct varve *v)
 	return read_aggregate(v, g);
 }
 
-/* A number that differs where what all ranks must have in common differs. */
+/* A digest of the options that all ranks must have in common. */
 static uint64_t options_digest(const struct varve *v)
 {
 	static const char *const names[] = { "mode", "chunk", "digest", "dedup", "collective", "alike", "threshold", "copies", "aggregate" };
@@ -84,14 +84,15 @@ void vv_rank_session_leave(struct varve *v)
 	v->ctx.group = NULL;
 }
 
-/* A lineage, for all. */
+/* The lineage, as sent to all ranks. */
 struct found {
 	uint8_t id[16];
 	uint64_t created_ns;
 	uint64_t token; /* of the session */
 };
 
-/* Of this place's leader: takes the lock, and looks. *has: there is one. */
+/* Called by the leader of a storage node. Takes the lock and looks for the lineage. *has: it
+ * exists. */
 static int open_here(struct varve *v, const char *lineage, bool *has)
 {
 	char object[VV_NAME_MAX];
@@ -108,7 +109,8 @@ static int open_here(struct varve *v, const char *lineage, bool *has)
 	return 0;
 }
 
-/* What the lowest rank that has one says, is said in all places; where there is none at all, rank 0 makes one. */
+/* All storage nodes use the lineage of the lowest rank that has one. If there is none, rank 0
+ * creates it. */
 static int find_lineage(struct varve *v, const char *lineage, bool has, struct found *f, uint32_t *who)
 {
 	struct vv_group *g = v->ctx.group;
@@ -149,7 +151,7 @@ static int agree_on_epoch(struct varve *v)
 		return rc;
 	vv_tip_agree(v, newest[0], newest[1]);
 	rc = g->has_local_stores && v->tip.epoch ? vv_group_spread_commit(&v->ctx, v->tip.epoch) : 0;
-	return rc == VV_EDAMAGED ? 0 : rc; /* who restarts will be told */
+	return rc == VV_EDAMAGED ? 0 : rc; /* a restart will report it */
 }
 
 int vv_rank_session_attach(struct varve *v, const char *lineage, int rc)
@@ -195,7 +197,8 @@ bool vv_rank_session_progress(struct varve *v, uint64_t epoch, bool wait)
 	return v->commit->pending && epoch == v->commit->epoch;
 }
 
-/* As in every call, the epoch under way comes to its end first; if the ranks lose each other over that, its fate says more. */
+/* As in every call, the epoch in progress is completed first. If the ranks lose contact meanwhile,
+ * the result of the epoch is more informative. */
 int vv_rank_session_wait(struct varve *v, uint64_t epoch)
 {
 	vv_background_wait(v);

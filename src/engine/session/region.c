@@ -1,4 +1,4 @@
-/* Regions: what a session protects, and what it knows of each chunk. */
+/* Regions: the memory that a session protects, and the known state of each chunk. */
 #include "engine/session/region.h"
 #include "engine/session/tip.h"
 #include "base/err.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One allocation; a pointer to the region is one to all of it. */
+/* One allocation. A pointer to the region is also a pointer to the whole. */
 struct whole_region {
 	struct vv_region region;
 	struct vv_tracked tracked;
@@ -30,8 +30,9 @@ void vv_region_free(struct vv_region *r)
 	vv_mem_free(r);
 }
 
-/* Index of the region, or n_regions. Regions enter the map here, for which add_region made room. Removals may have moved
- * a region down; once that is far, the map is made anew by the next call. */
+/* Returns the index of the region, or n_regions. Regions enter the map here, in the room that
+ * add_region made. Removals may have moved a region down. If it has moved far, the next call builds
+ * the map again. */
 static size_t find(struct varve *v, const char *name)
 {
 	enum { FAR = 1024 };
@@ -63,7 +64,8 @@ static int add_region(struct varve *v, const char *name, struct vv_region **out)
 
 	if (v->n_regions == VV_MAX_REGIONS)
 		return vv_err_set(VV_EINVAL, "a session can hold %d regions", VV_MAX_REGIONS);
-	if ((v->n_regions & (v->n_regions - 1)) == 0) { /* at powers of two, and at none, room for as many again */
+	/* At 0 and at powers of two, the capacity is doubled. */
+	if ((v->n_regions & (v->n_regions - 1)) == 0) {
 		list = vv_mem_grow(v->region, v->n_regions ? 2 * v->n_regions : 1, sizeof(struct vv_region *));
 		if (!list)
 			return VV_ENOMEM;
@@ -81,7 +83,8 @@ static int add_region(struct varve *v, const char *name, struct vv_region **out)
 		vv_mem_free(whole);
 		return VV_ENOMEM;
 	}
-	r->adopted = v->tip.written_here || !v->tip.epoch; /* nothing to adopt: the parent epoch is ours, or there is none */
+	/* Nothing to adopt: the parent epoch is ours, or there is none. */
+	r->adopted = v->tip.written_here || !v->tip.epoch;
 	v->region[v->n_regions++] = r;
 	*out = r;
 	return 0;
@@ -102,7 +105,7 @@ static int resize(struct vv_region *r, void *p, const struct vv_shape *s)
 	for (size_t i = r->n_chunks; i < n; i++)
 		was[i] = VV_CHUNK_UNKNOWN;
 	if (r->n_chunks && s->len > r->shape.len && r->shape.len % r->shape.chunk)
-		was[r->n_chunks - 1] = VV_CHUNK_UNKNOWN; /* the parent has only the beginning of it */
+		was[r->n_chunks - 1] = VV_CHUNK_UNKNOWN; /* the parent has only its beginning */
 	r->n_chunks = n;
 	r->p = p;
 	r->shape = *s;
@@ -253,7 +256,7 @@ int varve_untrack(varve *v, const char *name)
 	return vv_enter_leave(v, rc);
 }
 
-/* As if it were declared anew. */
+/* Declares the region again with another method and grain. */
 static int refine(struct varve *v, struct vv_region *r, enum vv_method method, uint32_t grain)
 {
 	struct vv_region before = *r;
@@ -299,7 +302,7 @@ int varve_refine(varve *v, const char *name, const char *method, size_t grain)
 	return vv_enter_leave(v, rc);
 }
 
-/* Whole zeroed pages. */
+/* Complete zeroed pages. */
 static void *zero_pages(const char *name, size_t len)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), room = len ? (len + page - 1) / page * page : page;
@@ -352,9 +355,9 @@ int varve_free(varve *v, void *p)
 	return vv_enter_leave(v, rc);
 }
 
-/* ---- what the chunks held ------------------------------------------------------------------------------------------ */
+/* ---- previous content of chunks -------------------------------------------------------------- */
 
-/* Where the chunk's content lies, if all of it is in one run; NULL if not. *k goes on from chunk to chunk. */
+/* The run that contains the complete chunk, or NULL. *k advances from chunk to chunk. */
 static const struct vv_run *run_at(const struct vv_runs *runs, uint64_t at, uint64_t end, size_t *k)
 {
 	while (*k < runs->n && runs->v[*k].at + runs->v[*k].len <= at)

@@ -35,7 +35,8 @@ int vv_rehearse_parse(struct vv_rehearse *out)
 	return 0;
 }
 
-/* The arguments of this process, with those of the command before them: one allocation for the pointers, one for the text. */
+/* The arguments of this process after those of the command. The caller frees only the array of
+ * pointers. */
 static char **command_line(char *n, char *text, size_t len)
 {
 	static char command[] = "varve", run[] = "run", rehearse[] = "--rehearse", end[] = "--";
@@ -54,7 +55,7 @@ static char **command_line(char *n, char *text, size_t len)
 	return argv;
 }
 
-/* The arguments of this process, each with its zero. */
+/* The arguments of this process, each with its terminating zero. */
 static int read_arguments(struct vv_buf *out)
 {
 	char part[4096];
@@ -144,7 +145,7 @@ void vv_rehearse_before(struct varve *v)
 		vv_rehearse_declare(v);
 }
 
-/* Before the program gives any of it back. */
+/* Removes the undeclared regions before the program frees their memory. */
 static void forget_undeclared(struct varve *v)
 {
 	for (size_t i = v->n_regions; i-- > 0;)

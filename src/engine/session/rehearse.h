@@ -1,5 +1,6 @@
-/* The program's part in a rehearsal of its restart (`varve run --rehearse`): its session writes into the command's store, takes a checkpoint
- * whenever it asks, and ends the process after an epoch that VV_RUN_PROTOCOL_REHEARSE names. */
+/* The program's part in a rehearsal of its restart (`varve run --rehearse`). Its session writes to
+ * the command's store and takes a checkpoint at every request. The process ends after an epoch that
+ * VV_RUN_PROTOCOL_REHEARSE names. */
 #ifndef VV_ENGINE_SESSION_REHEARSE_H
 #define VV_ENGINE_SESSION_REHEARSE_H
 
@@ -10,28 +11,30 @@
 struct varve;
 
 struct vv_rehearse {
-	uint64_t look; /* this epoch and the next one hold undeclared memory, too */
-	uint64_t last; /* the process ends after this one; 0: this is no rehearsal */
+	uint64_t look; /* this epoch and the next one also hold undeclared memory */
+	uint64_t last; /* the process ends after this epoch; 0: no rehearsal */
 };
 
-/* Regions whose names begin so are memory that the program has not declared. */
+/* The prefix of regions that the program has not declared. */
 #define VV_REHEARSE_UNDECLARED "undeclared/"
 
-/* What VV_RUN_PROTOCOL_REHEARSE says. */
+/* Parses VV_RUN_PROTOCOL_REHEARSE. */
 int vv_rehearse_parse(struct vv_rehearse *out);
-/* The option rehearse: this process becomes `varve run --rehearse n` of its own program. Returns only to say why it cannot. */
+/* The option rehearse: replaces this process by `varve run --rehearse n` of its own program.
+ * Returns only with an error. */
 int vv_rehearse_exec(uint64_t n, bool ranks);
-/* The store to open in place of the one that the program names. */
+/* The store to open instead of the program's store. */
 const char *vv_rehearse_store(const char *store);
-/* Each call is due, and no epoch is dropped, whatever the program has asked for. */
+/* Makes every call due and keeps all epochs, whatever the program's options are. */
 int vv_rehearse_adjust_options(struct vv_conf *c);
-/* Before a restart fills them: regions hold a pattern that no program has put there. */
+/* Fills the regions with a pattern before a restart fills them. */
 int vv_rehearse_poison(struct varve *v);
-/* Around a checkpoint, which came to rc; the second does not return after the last. */
+/* Called before and after a checkpoint. rc: its result. After the last epoch, vv_rehearse_after
+ * does not return. */
 void vv_rehearse_before(struct varve *v);
 int vv_rehearse_after(struct varve *v, int rc);
 
-/* Declares undeclared memory as regions; NULL: nobody knows of any. Set by libvarve_preload.so. */
+/* Declares undeclared memory as regions. Set by libvarve_preload.so; otherwise NULL. */
 extern void (*vv_rehearse_declare)(struct varve *v);
 
 #endif

@@ -1,4 +1,5 @@
-/* Restart: the regions as they were, from the newest epoch that is whole, or one that is named; and what is stored of a region. */
+/* Restart: restores the regions from the newest intact epoch or a given one. Also reads single
+ * regions of an epoch. */
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -59,7 +60,8 @@ static int check_ranks(const struct varve *v, uint64_t epoch)
 	return rc;
 }
 
-/* What this rank holds of other ranks' layers can be told only now, before the program changes it. */
+/* The content that this rank shares with other ranks' layers must be found now, before the program
+ * changes it. */
 static int adopt_now(struct varve *v)
 {
 	int rc = vv_load_parent_run(v, 0);
@@ -67,7 +69,7 @@ static int adopt_now(struct varve *v)
 	return rc ? rc : vv_region_adopt_foreign(v);
 }
 
-/* Have all ranks that know it the same in mind? */
+/* Do all ranks that know the epoch have the same era for it? */
 static int agree_on_era(struct varve *v, uint64_t epoch, uint64_t *era)
 {
 	uint64_t token = vv_provenance_token(&v->ctx.lineage, epoch), most[2] = { token, token ? ~token : 0 };
@@ -80,8 +82,9 @@ static int agree_on_era(struct varve *v, uint64_t epoch, uint64_t *era)
 	return rc;
 }
 
-/* The session goes on from an epoch that is not what it has laid down, or what it knew of: what it refers to from now on it must have met since. One that bears a number of
- * its own era is not of that: another begins. */
+/* The session may continue from an epoch that has replaced the one it had written or read. Then it
+ * may refer only to content that it has found since. If the epoch's number lies in the session's
+ * own era but the epoch does not belong to it, another era begins. */
 static void forget_replaced(struct varve *v, uint64_t epoch, uint64_t token)
 {
 	if (epoch >= v->tip.era && token && token != v->tip.token)
@@ -93,7 +96,7 @@ static void forget_replaced(struct varve *v, uint64_t epoch, uint64_t token)
 	vv_region_forget(v);
 }
 
-/* Can a thread go on hashing regions in grains after the return? */
+/* Is there a thread that can hash regions in grains after the return? */
 static bool has_thread(struct varve *v)
 {
 	int rc = v->grains ? vv_background_ready(v->background) : VV_ENOENT;
@@ -103,8 +106,8 @@ static bool has_thread(struct varve *v)
 	return rc == 0;
 }
 
-/* The session goes on from what was read. A region that was not read from where its table says is looked at anew: a new epoch must not
- * refer to what is damaged. */
+/* The session continues from the restored epoch. A region that was read from a copy is compared
+ * again, since a new epoch must not refer to damaged content. */
 static int go_on(struct varve *v, uint64_t epoch, uint64_t era, struct vv_run_table *t, const bool *copied)
 {
 	int rc = 0;
@@ -118,7 +121,8 @@ static int go_on(struct varve *v, uint64_t epoch, uint64_t era, struct vv_run_ta
 	return rc ? rc : vv_rehash_begin(v, has_thread(v));
 }
 
-/* Before anything is allocated on a device: it may come to lie where memory of the program lay. */
+/* Call it before any allocation on a device. The allocation may reuse addresses of the program's
+ * freed memory. */
 static int check_there(const struct varve *v)
 {
 	for (size_t i = 0; i < v->n_regions; i++)
@@ -136,7 +140,7 @@ static int plan(struct varve *v, const struct vv_run_table *t, struct vv_want *w
 	return rc ? rc : vv_threads_start(&v->ctx);
 }
 
-/* One that is damaged for one rank is damaged for all. */
+/* An epoch that is damaged for one rank is damaged for all. */
 static int read_together(struct varve *v, int rc, uint64_t epoch, struct vv_run_table *t, struct vv_want *want, bool *copied)
 {
 	struct vv_device_restore bounce = { 0 };
@@ -166,7 +170,7 @@ static int read_together(struct varve *v, int rc, uint64_t epoch, struct vv_run_
 	return vv_group_agree(v->ctx.group, v->ctx.group->comm, vv_restore_protect_again(&writable, go_on(v, epoch, era, t, copied)));
 }
 
-/* The session's, empty. */
+/* Empties the session's device buffers, or creates them. */
 static int clear_buffers(struct varve *v)
 {
 	if (v->device_buffers)
@@ -176,7 +180,8 @@ static int clear_buffers(struct varve *v)
 	return v->device_buffers ? 0 : VV_ENOMEM;
 }
 
-/* Layer by layer, where that is quicker; then the table is made when it is needed, mostly behind the return. */
+/* Reads layer by layer where that is faster. Then the table is built when it is needed, mostly
+ * after the return. */
 static int read_wants(struct varve *v, struct vv_device_buffers *buffers, struct vv_run_table *t, const struct vv_want *want, size_t n)
 {
 	bool host = true;
@@ -190,7 +195,8 @@ static int read_wants(struct varve *v, struct vv_device_buffers *buffers, struct
 	return rc ? rc : vv_device_restore_read(&v->ctx, buffers, t, want, n);
 }
 
-/* What devices need is got while the table is being read, and given back while the program goes on. */
+/* Device resources are acquired while the table is being read, and released while the program
+ * continues. */
 static int read_alone(struct varve *v, int rc, uint64_t epoch, struct vv_run_table *t, struct vv_want *want, bool *copied)
 {
 	rc = rc ? rc : clear_buffers(v);
@@ -211,7 +217,8 @@ static int read_alone(struct varve *v, int rc, uint64_t epoch, struct vv_run_tab
 		rc = plan(v, t, want);
 	if (rc == 0)
 		rc = read_wants(v, v->device_buffers, t, want, v->n_regions);
-	if (rc == 0 && v->has_index_cache) /* whether that holds what the table needs is looked at at once */
+	/* The index must be compared with the table at once. */
+	if (rc == 0 && v->has_index_cache)
 		rc = vv_run_table_merge(t, v->ctx.pool);
 	rc = rc ? rc : go_on(v, epoch, vv_provenance_token(&v->ctx.lineage, epoch), t, copied);
 	if (v->device_buffers)
@@ -226,7 +233,7 @@ static int restart_epoch(struct varve *v, uint64_t epoch)
 	struct vv_run_table t = { 0 };
 	int rc = want && copied ? 0 : VV_ENOMEM;
 
-	vv_run_table_fini(v->view); /* is of what is forgotten */
+	vv_run_table_fini(v->view); /* it belongs to forgotten state */
 	vv_provenance_forget(&v->ctx.lineage);
 	if (rc == 0 && v->rehearse->last)
 		rc = vv_rehearse_poison(v);
@@ -237,7 +244,7 @@ static int restart_epoch(struct varve *v, uint64_t epoch)
 	return rc;
 }
 
-/* The newest epoch below `before` that any rank's store has. */
+/* Finds the newest epoch below `before` in any rank's store. */
 static int find_newest(struct varve *v, uint64_t before, uint64_t *epoch)
 {
 	int rc = vv_catalog_newest(&v->ctx.lineage, before, epoch);
@@ -248,7 +255,7 @@ static int find_newest(struct varve *v, uint64_t before, uint64_t *epoch)
 	return rc ? rc : vv_comm_allreduce(v->ctx.group->comm, epoch, 1, VARVE_MAX);
 }
 
-/* The newest epoch that is whole; the error of the newest if none is. */
+/* Restores the newest intact epoch. If there is none, returns the error of the newest. */
 static int restart_latest(struct varve *v)
 {
 	struct vv_err_state first = { 0 };
@@ -271,7 +278,7 @@ static int restart_latest(struct varve *v)
 			return rc;
 		if (!first.code)
 			vv_err_save(rc, &first);
-		if (v->ctx.rank == 0) /* all ranks know the same */
+		if (v->ctx.rank == 0) /* all ranks have the same error */
 			vv_log_warn("epoch %" PRIu64 " of '%s' cannot be restored, trying an older one: %s", epoch, v->ctx.lineage.name, vv_err_last());
 		rc = vv_retention_exempt(v, epoch);
 		if (rc)
@@ -304,7 +311,7 @@ int varve_restart(varve *v, uint64_t epoch)
 	return vv_enter_leave(v, rc);
 }
 
-/* A rank alone sees only its own place. */
+/* One rank alone sees only its own storage node. */
 static int not_here(const struct varve *v, const char *what)
 {
 	return vv_err_set(VV_ENOTSUP, "%s not in this rank's store '%s'; varve_restart, called by all ranks, looks in the others' too",
@@ -323,8 +330,9 @@ static int check_here(const struct varve *v, const struct vv_runs *runs)
 	return rc;
 }
 
-/* The table of an epoch, in v->view. A head never changes, and nobody else drops epochs while this session has the lineage: so
- * the last one is good until the next checkpoint. Programs ask for thousands of regions, one by one. */
+/* Loads the table of an epoch into v->view. A head never changes, and only this session drops
+ * epochs while it has the lineage. So the last table is valid until the next checkpoint. Programs
+ * ask for thousands of regions, one by one. */
 static int view_epoch(struct varve *v, uint64_t epoch, enum vv_run_table_runs runs)
 {
 	int rc;
@@ -339,7 +347,7 @@ static int view_epoch(struct varve *v, uint64_t epoch, enum vv_run_table_runs ru
 	return vv_run_table_load(&v->ctx.lineage, epoch, v->ctx.rank, &(struct vv_run_table_how){ .pool = v->ctx.pool, .runs = runs }, v->view);
 }
 
-/* The epoch asked for; for VARVE_LATEST the newest one whose table can be read. */
+/* Views the given epoch. VARVE_LATEST: the newest one with a readable table. */
 static int view_named(struct varve *v, uint64_t epoch, enum vv_run_table_runs runs)
 {
 	struct vv_err_state first = { 0 };
@@ -360,13 +368,14 @@ static int view_named(struct varve *v, uint64_t epoch, enum vv_run_table_runs ru
 			return rc;
 		if (!first.code)
 			vv_err_save(rc, &first);
-		rc = v->ctx.group && v->ctx.group->has_local_stores ? 0 : vv_retention_exempt(v, epoch); /* it may be whole in other places */
+		/* It may be intact on other storage nodes. */
+		rc = v->ctx.group && v->ctx.group->has_local_stores ? 0 : vv_retention_exempt(v, epoch);
 		if (rc)
 			return rc;
 	}
 }
 
-/* to: memory that it is for, or NULL. */
+/* to: the destination, or NULL. */
 static int view_table(struct varve *v, uint64_t epoch, const void *to, size_t len)
 {
 	enum vv_run_table_runs late = vv_device_restore_space(to, len, &(int){ 0 }) ? VV_RUN_TABLE_BEGUN : VV_RUN_TABLE_LATE;
@@ -375,7 +384,7 @@ static int view_table(struct varve *v, uint64_t epoch, const void *to, size_t le
 	return rc == VV_EDAMAGED && v->ctx.group && v->ctx.group->has_local_stores ? not_here(v, "the layer is") : rc;
 }
 
-/* The memory may lie behind a fence, which the kernel does not ask at. */
+/* The memory may be write-protected. A system call that writes to it would fail. */
 static int restart_into(struct varve *v, const struct vv_want *want)
 {
 	struct vv_device_buffers buffers = { 0 };

@@ -1,5 +1,6 @@
-/* Retention: after a checkpoint, epochs beyond `keep` and `keep-every` lose their commit record, and when enough of the
- * store is theirs, gc takes the space back. Neither can fail the checkpoint that went before. */
+/* Retention: after a checkpoint, epochs beyond `keep` and `keep-every` lose their commit records.
+ * When dropped epochs hold enough of the store, gc reclaims the space. Neither can make the
+ * finished checkpoint fail. */
 #include "engine/session/retention.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -30,9 +31,11 @@ int vv_retention_prune(struct varve *v)
 	return rc;
 }
 
-enum { MANY_RUNS = 64 << 10 }; /* tables of so many take as much as a buffer does: the one has the place of the other */
+/* Runs: larger tables take as much memory as the buffer, so they use the buffer's memory. */
+enum { MANY_RUNS = 64 << 10 };
 
-/* What earlier sessions dropped is garbage too, as far as a listing can tell: layers without a commit. */
+/* Epochs that earlier sessions dropped are garbage, too, as far as a listing shows: layers without
+ * a commit. */
 static void count_bytes(struct varve *v)
 {
 	const struct vv_listing *l = &v->retention->live;
@@ -58,7 +61,7 @@ static bool is_exempt(const struct varve *v, uint64_t epoch)
 	return false;
 }
 
-/* They are not dropped, nor do they take the place of one that can be restored. */
+/* Exempt epochs are not dropped, and are not part of `keep`. */
 static void skip_exempt(struct varve *v)
 {
 	struct vv_listing *l = &v->retention->live;
@@ -80,14 +83,15 @@ static int load_live(struct varve *v)
 	if (rc)
 		return rc;
 	v->retention->has_live = true;
-	while (v->retention->live.n_epochs && v->retention->live.epoch[v->retention->live.n_epochs - 1] > v->tip.epoch) /* no epoch: a stray record */
+	/* A record above the tip is a stray record, not an epoch. */
+	while (v->retention->live.n_epochs && v->retention->live.epoch[v->retention->live.n_epochs - 1] > v->tip.epoch)
 		v->retention->live.n_epochs--;
 	count_bytes(v);
 	skip_exempt(v);
 	return 0;
 }
 
-/* The list of live epochs grows by the one just laid down, unless the list was read after it. */
+/* Adds the epoch just written to the list of live epochs, unless the list was read after it. */
 static int note_newest(struct varve *v, uint64_t bytes)
 {
 	struct vv_listing *l = &v->retention->live;
@@ -105,13 +109,13 @@ static int note_newest(struct varve *v, uint64_t bytes)
 	return 0;
 }
 
-/* The oldest of the newest `keep`; 0 if there are not more. */
+/* The oldest of the newest `keep` epochs; 0 if there are no more than `keep`. */
 static uint64_t cutoff_of(const struct vv_listing *l, uint64_t keep)
 {
 	return l->n_epochs > keep ? l->epoch[l->n_epochs - (size_t)keep] : 0;
 }
 
-/* Of the layers of an epoch, those that lie in this rank's place. */
+/* The bytes of an epoch's layers on this rank's storage node. */
 static uint64_t bytes_here(const struct varve *v, uint64_t epoch)
 {
 	const struct vv_group *g = v->ctx.group;
@@ -155,7 +159,8 @@ static int drop_below(struct varve *v, uint64_t cutoff, uint64_t every)
 	return rc;
 }
 
-/* Somebody may have dropped the very epoch that this session continues; gc then took it apart. */
+/* Another process may have dropped the epoch that this session continues. gc has then removed parts
+ * of it. */
 static int check_parent(struct varve *v)
 {
 	struct vv_commit c = { 0 };
@@ -168,7 +173,7 @@ static int check_parent(struct varve *v)
 	return 0;
 }
 
-/* It may need any layer up to its own; 0: there is none. */
+/* The newest exempt epoch; 0: none. It may need any layer up to its own. */
 static uint64_t newest_spared(const struct varve *v)
 {
 	uint64_t floor = 0;
@@ -178,8 +183,8 @@ static uint64_t newest_spared(const struct varve *v)
 	return floor;
 }
 
-/* A gc that failed half-way has removed things too: whatever it says, the index is read anew before anything can be
- * referred to again. */
+/* A failed gc may have removed layers, too. So after a failure the index is read again before any
+ * reference. */
 static int reclaim(struct varve *v)
 {
 	struct vv_gc_report report;
@@ -206,7 +211,7 @@ static int reclaim(struct varve *v)
 	return rc;
 }
 
-/* What is live is looked up anew next time: a step that failed may have been done all the same. */
+/* The live epochs are listed again next time, since a failed step may have taken effect. */
 static void forget_live(struct varve *v)
 {
 	vv_catalog_listing_fini(&v->retention->live);
@@ -273,7 +278,7 @@ bool vv_retention_run(struct varve *v, uint64_t bytes)
 	return reclaimed;
 }
 
-/* ---- places ---------------------------------------------------------------------------------------------------------------- */
+/* ---- storage nodes --------------------------------------------------------------------------- */
 
 void vv_retention_decide(struct varve *v, uint64_t bytes, uint64_t *cutoff, uint64_t *every)
 {
@@ -312,7 +317,7 @@ int vv_retention_reclaim(struct varve *v)
 	if (v->ctx.group->comm->broken)
 		return rc;
 	v->retention->bytes_dropped = 0;
-	if (rc) { /* it may have removed something here, or elsewhere */
+	if (rc) { /* it may have removed layers here or elsewhere */
 		vv_log_warn("retention: gc: %s", vv_err_last());
 		forget_live(v);
 		vv_referenced_layers_after_gc(v);

@@ -1,4 +1,4 @@
-/* A session is opened and closed. */
+/* Opens and closes sessions. */
 #include "engine/lineage/run_table.h"
 #include "engine/session/commit_ranks.h"
 #include "engine/session/retention.h"
@@ -32,7 +32,8 @@
 #include <unistd.h>
 #include <varve/varve_comm.h>
 
-/* A statistics file by a relative path stays where it was when the session was opened, as the store does. */
+/* A relative path of the statistics file is resolved when the session is opened, like that of the
+ * store. */
 static int place_stats(struct vv_conf *conf)
 {
 	const char *path = vv_conf_text(conf, "stats");
@@ -69,7 +70,8 @@ static int configure(struct varve *v, const char *options)
 	v->ctx.digest = vv_digest_of_kind(v->ctx.digest_kind);
 	v->coding->block = (size_t)vv_conf_number(&v->ctx.conf, "block");
 	if (v->coding->block < vv_conf_number(&v->ctx.conf, "chunk"))
-		v->coding->block = (size_t)vv_conf_number(&v->ctx.conf, "chunk"); /* so that no chunk is cut */
+		/* A block holds at least one chunk, so that no chunk is split. */
+		v->coding->block = (size_t)vv_conf_number(&v->ctx.conf, "chunk");
 	v->ctx.async = vv_conf_text(&v->ctx.conf, "mode")[0] == 'a';
 	v->ctx.dedup = vv_conf_bool(&v->ctx.conf, "dedup");
 	v->tracking.audit = (unsigned)vv_conf_number(&v->ctx.conf, "audit");
@@ -83,8 +85,8 @@ static int configure(struct varve *v, const char *options)
 	return rc ? rc : vv_codec_choice_parse(vv_conf_text(&v->ctx.conf, "codec"), v->coding);
 }
 
-/* auto: the kernel's own record of written pages where there is one, else digests alone: a fault per page costs more than it
- * saves for all but the sparsest writers. */
+/* auto: the kernel's record of written pages if available, else digests alone. A fault per page
+ * costs more than it saves, except for the sparsest writers. */
 static int choose_tracker(struct varve *v)
 {
 	const char *name = vv_conf_text(&v->ctx.conf, "tracker");
@@ -107,7 +109,8 @@ static int choose_tracker(struct varve *v)
 	return rc;
 }
 
-/* The lock comes before the lineage's record, so that two first writers cannot both make one. */
+/* The lock is taken before the lineage's record is read, so that two first writers cannot both
+ * create one. */
 static int open_lineage(struct varve *v, const char *lineage)
 {
 	char object[VV_NAME_MAX];
@@ -140,7 +143,8 @@ static int attach(struct varve *v, const char *url, const char *lineage)
 	return rc;
 }
 
-/* In a child of fork the lock and the threads are the parent's: only memory is given back. */
+/* Not for a child of fork, where the lock and the threads belong to the parent. There only memory
+ * is freed. */
 static void end_threads(struct varve *v)
 {
 	vv_background_wait(v);
@@ -177,14 +181,16 @@ static void free_session(struct varve *v)
 	vv_mem_free(v->retention->exempt.epoch);
 	vv_store_close(v->ctx.store);
 	vv_conf_fini(&v->ctx.conf);
-	if (v->entry.pid == getpid()) { /* in a child threads of the parent may seem to wait for them */
+	/* Not in a child of fork, where threads of the parent may seem to wait for them. */
+	if (v->entry.pid == getpid()) {
 		vv_tiles_fini(v->tiles);
 		pthread_mutex_destroy(&v->entry.lock);
 	}
 	vv_mem_free(v);
 }
 
-/* What is under way comes to its end, with all ranks, and what nobody has been told yet is told now. */
+/* Completes the epoch in progress with all ranks, and returns a failure that was not reported
+ * yet. */
 static int drain(struct varve *v)
 {
 	int rc, met = 0;
@@ -219,7 +225,7 @@ int varve_close(varve *v)
 	return error.code ? vv_err_restore(&error) : 0;
 }
 
-/* The group is there before anything else can fail, so that all ranks fail together. */
+/* The group is formed before any failure takes effect, so that all ranks fail together. */
 static int start(struct varve *v, const struct varve_comm *comm, const char *store, const char *lineage, const char *options)
 {
 	int rc = store && lineage ? 0 : vv_err_set(VV_EINVAL, "a session needs a store and a lineage");
@@ -244,7 +250,8 @@ static int start(struct varve *v, const struct varve_comm *comm, const char *sto
 	return rc;
 }
 
-/* The session and the parts that houses define, in one allocation: a pointer to the session is one to all of it. */
+/* The session and the parts that other folders define, in one allocation. A pointer to the session
+ * is also a pointer to the whole. */
 struct whole_session {
 	struct varve session;
 	struct vv_rehearse rehearse;

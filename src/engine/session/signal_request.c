@@ -9,8 +9,9 @@
 
 struct listener {
 	unsigned users;
-	bool buried;             /* the program's later handler may still call ours: then before must stay */
-	struct sigaction before; /* written only while no signal can reach ours */
+	/* A later handler of the program may still call ours, so `before` must stay. */
+	bool buried;
+	struct sigaction before; /* written only while no signal can reach our handler */
 	atomic_bool spent;       /* a one-shot handler (SA_RESETHAND) has been called */
 };
 
@@ -45,7 +46,8 @@ static bool is_ours(const struct sigaction *act)
 	return (act->sa_flags & SA_SIGINFO) && act->sa_sigaction == on_signal;
 }
 
-/* Ours over `now`. The program's calls must be interrupted or go on as they did, so a handler of its keeps its flags. */
+/* Installs our handler over `now`. System calls of the program must be interrupted or restarted as
+ * before. So a handler of the program keeps its flags. */
 static int install(int sig, struct listener *l, const struct sigaction *now)
 {
 	struct sigaction act = { .sa_flags = SA_RESTART | SA_ONSTACK };

@@ -35,7 +35,7 @@ enum { FIELDS = sizeof(fields) / sizeof(fields[0]), ACCESS_FIELDS = 4 };
 
 _Static_assert(sizeof(struct varve_stats) == 8 * (FIELDS + ACCESS_FIELDS), "a field of varve_stats is not in the table");
 
-/* The program's locale may have another decimal point. */
+/* Does not depend on the decimal point of the program's locale. */
 static void add_real(struct vv_json *j, const char *key, double v)
 {
 	if (v >= 0 && v < 1e18)
@@ -63,15 +63,17 @@ static void add_fields(struct vv_json *j, const struct varve_stats *st)
 	}
 }
 
-/* Others who append are kept out while we look at the end: it may be that of a line still being written. Only for a moment:
- * a lock that is not let go, or that the file system does not have, may cost an empty line, but stops nobody. */
+/* Other writers are locked out while the end of the file is examined, since a line may still be in
+ * progress. The wait is short. If the lock is held for long, or the file system has no locks, the
+ * result may be an empty line. */
 static void lock_for_a_moment(int fd)
 {
 	for (int i = 0; i < 100 && flock(fd, LOCK_EX | LOCK_NB) < 0 && (errno == EWOULDBLOCK || errno == EINTR); i++)
 		vv_clock_sleep(0.001);
 }
 
-/* Does the file end in the middle of a line? One that may not be read is taken to be whole. */
+/* Does the file end in the middle of a line? An unreadable file is assumed to end with a complete
+ * line. */
 static bool ends_early(int fd, const char *path)
 {
 	struct stat st;
@@ -89,14 +91,15 @@ static bool ends_early(int fd, const char *path)
 	return last != '\n';
 }
 
-/* Is it still the file that was opened? A program may close what it has not opened: base/fd_identity.h. */
+/* Is it still the file that was opened? A program may close descriptors that it has not opened:
+ * base/fd_identity.h. */
 static int check(const struct vv_fd_identity *own, int fd, const char *path)
 {
 	return vv_fd_identity_fits(own, fd) ? 0 : vv_fd_identity_err(EBADF, "cannot write to the statistics file '%s'", path);
 }
 
-/* One write, so that lines of others cannot come between. The rest of a short one cannot be added later for the same reason:
- * the torn line is ended instead. */
+/* Writes the line at once, so that no other line comes in between. The rest of a short write cannot
+ * be added later for the same reason. Then the torn line is ended. */
 static int write_line(int fd, const char *path, const struct vv_buf *b)
 {
 	ssize_t n;
@@ -117,7 +120,7 @@ int vv_stats_file_add(const char *path, const char *lineage, uint32_t rank, uint
 		   const struct varve_stats *st)
 {
 	struct vv_json j = { .dense = true };
-	/* O_NONBLOCK: a pipe without a reader is an error, it does not stop the program */
+	/* O_NONBLOCK: a pipe without a reader is an error and does not block the program. */
 	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666), done;
 	struct vv_fd_identity own;
 
@@ -144,7 +147,8 @@ int vv_stats_file_add(const char *path, const char *lineage, uint32_t rank, uint
 		done = write_line(fd, path, &j.buf);
 	vv_json_fini(&j);
 	if (vv_fd_identity_fits(&own, fd)) {
-		flock(fd, LOCK_UN); /* close does not, if a child of fork has it open too */
+		/* A close does not unlock if a child of fork has the file open, too. */
+		flock(fd, LOCK_UN);
 		close(fd);
 	}
 	return done;

@@ -1,7 +1,7 @@
-/* The tip of the session: the epoch that the next checkpoint continues. Nobody else assigns v->tip (tests/meta/test_tip.py).
- *
- * An epoch becomes the tip by vv_tip_accept, which vv_epoch_accept calls once the epoch is committed, or, among ranks, once this rank's
- * part is stored; if the ranks then reject it, vv_tip_step_back undoes that. */
+/* The tip of the session: the epoch that the next checkpoint continues. No other file assigns
+ * v->tip (tests/meta/test_tip.py). vv_epoch_accept makes an epoch the tip by vv_tip_accept. A
+ * single rank does that once the epoch is committed, a rank among many once its own part is stored.
+ * If the ranks then reject the epoch, vv_tip_step_back undoes that. */
 #include "engine/session/tip.h"
 #include "engine/lineage/catalog.h"
 #include "engine/lineage/provenance.h"
@@ -13,9 +13,11 @@
 #include "engine/write/referenced_layers.h"
 
 enum {
-	LAYER_COST = 4096,      /* bytes read: the cost of one more layer in the chain for a restart */
-	RUN_COST = 6,           /* bytes of a run, about */
-	CHAIN_SHORT = 32 << 10, /* bytes of a chain that is not worth a look */
+	/* Bytes read: the cost of one more layer in the chain for a restart. */
+	LAYER_COST = 4096,
+	RUN_COST = 6,           /* approximate bytes of a run */
+	/* Bytes: a shorter chain is not examined. */
+	CHAIN_SHORT = 32 << 10,
 };
 
 static int sweep_folder_of(const struct varve *v, const char *lineage, uint64_t epoch)
@@ -26,7 +28,8 @@ static int sweep_folder_of(const struct varve *v, const char *lineage, uint64_t 
 	return vv_store_sweep(v->ctx.store, folder);
 }
 
-/* Temporary files of a dead writer lie in the folder of the newest epoch, or of the one after it, which never came to be. */
+/* Temporary files of a dead writer lie in the folder of the newest epoch, or in that of the next
+ * epoch, which was never completed. */
 int vv_tip_find_newest(struct varve *v, const char *lineage)
 {
 	int rc = vv_catalog_newest(&v->ctx.lineage, UINT64_MAX, &v->tip.epoch);
@@ -50,10 +53,11 @@ void vv_tip_continue(struct varve *v, uint64_t epoch, struct vv_run_table *table
 	v->tip.written_here = v->tip.compared = false;
 	v->tip.epoch = epoch;
 	v->newest = epoch;
-	v->tip.first_failed = 0; /* it may be the one that is continued */
+	v->tip.first_failed = 0; /* it may be the epoch that is continued */
 	for (size_t i = 0; i < v->n_regions; i++)
 		v->region[i]->adopted = v->region[i]->restored = false;
-	/* What is known of other ranks' layers is not in an order in which it could be found. */
+	/* The index entries of other ranks' layers are not ordered, so they cannot be found by
+	 * position. */
 	if (v->has_index_cache && (v->ctx.group || !vv_index_limit_is_complete(v))) {
 		vv_index_cache_fini(v->index_cache);
 		v->has_index_cache = false;
@@ -66,7 +70,8 @@ void vv_tip_step_back(struct varve *v, uint64_t epoch)
 	uint64_t newest = v->newest;
 
 	vv_tip_continue(v, epoch, &none);
-	v->newest = newest; /* the one that failed, as long as it may be asked about */
+	/* The failed epoch, as long as callers may ask for it. */
+	v->newest = newest;
 	v->tip.has_table = v->tip.all_read = false;
 	vv_region_forget(v);
 }
@@ -91,8 +96,8 @@ void vv_tip_new_era(struct varve *v)
 	v->tip.token = vv_digest_check(from, sizeof(from));
 }
 
-/* A delta is cheaper to write, a keyframe cheaper to restart from: as soon as reading the chain would cost more than
- * reading a full table, the next layer is a keyframe. */
+/* A delta is cheaper to write, a keyframe cheaper to restart from. The next layer is a keyframe as
+ * soon as reading the chain would cost more than reading a full table. */
 bool vv_tip_wants_keyframe(const struct varve *v)
 {
 	uint64_t full = v->tip.full_runs * RUN_COST;
@@ -100,7 +105,8 @@ bool vv_tip_wants_keyframe(const struct varve *v)
 	return !v->tip.epoch || v->tip.depth == VV_MAX_DEPTH || v->tip.chain_cost + LAYER_COST >= full;
 }
 
-/* The runs of a full table; of regions in grains, whose tables nobody has at hand, only that there are some: false. */
+/* Counts the runs of a full table. Returns false if there are regions in grains, whose runs are not
+ * counted here. */
 static bool count_runs(const struct varve *v, uint64_t *n)
 {
 	*n = 0;
@@ -120,7 +126,8 @@ static bool count_runs(const struct varve *v, uint64_t *n)
 	return true;
 }
 
-/* Of a run at most three become of an old one and a new one. How many there are in the end is counted when the chain has become twice as long as when they were last. */
+/* A new run splits an old run into at most three. The exact number is counted again when the chain
+ * has doubled since the last count. */
 static void update_chain_cost(const struct vv_layer_writer *p, uint64_t runs)
 {
 	struct varve *v = p->v;
@@ -136,8 +143,8 @@ static void update_chain_cost(const struct vv_layer_writer *p, uint64_t runs)
 	v->tip.chain_counted = v->tip.chain_cost;
 }
 
-/* The commit record goes first, then the layer. What the store does not let go of now is tried again before the next
- * checkpoint. */
+/* The commit record is removed first, then the layer. If the store refuses, the removal is tried
+ * again before the next checkpoint. */
 void vv_tip_sweep(struct varve *v)
 {
 	char object[VV_NAME_MAX];
@@ -162,7 +169,8 @@ void vv_tip_accept(const struct vv_layer_writer *p)
 	update_chain_cost(p, runs);
 	v->tip.depth = p->head.depth;
 	v->tip.epoch = p->epoch;
-	v->tip.first_failed = 0; /* remains that could not be removed by now stay: intact, and older than this epoch */
+	/* Remains that could not be removed stay. They are intact and older than this epoch. */
+	v->tip.first_failed = 0;
 	v->tip.written_here = true;
 	v->tip.has_table = false;
 	vv_run_table_fini(v->tip.table);
