@@ -42,8 +42,8 @@ __device__ __forceinline__ uint64_t find(const vv_gpu_table &t, vv_digest d)
 }
 
 /* Returns the slot of `item` with digest d: one with this key, or one claimed by an item with this
- * digest. `digest_of(item)` returns the digest of another item. In the end the least item with a
- * digest has the claim. */
+ * digest. The function digest_of(item) returns the digest of another item. In the end the least
+ * item with a digest has the claim. */
 template <class DigestOf>
 __device__ __forceinline__ uint32_t claim(const vv_gpu_table &t, vv_digest d, uint32_t item, const DigestOf &digest_of)
 {

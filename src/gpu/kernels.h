@@ -1,9 +1,9 @@
 /* Work of the device, as plain C functions that begin it on a stream. They return 0, or an error of
  * the runtime as in gpu/cuda.h.
  *
- * A pass begins with fused.cu: digests and changes. For a batch of slices follow origins.cu (the
- * origin of each changed grain), repeat.cu (method run) or nodes.cu (method tree), and
- * found_pieces.cu. Numbers within a batch are relative to its first. */
+ * A pass begins with fused.cu: digests and changes. A batch of slices then goes through origins.cu,
+ * which finds the origin of each changed grain. Then come repeat.cu (method run) or nodes.cu
+ * (method tree), and found_pieces.cu. Numbers within a batch are relative to its first. */
 #ifndef VV_GPU_KERNELS_H
 #define VV_GPU_KERNELS_H
 
@@ -16,7 +16,7 @@ extern "C" {
 /* ---- fused.cu -------------------------------------------------------------------------------- */
 
 /* Computes the digests of the grains of these tiles; marks and stores those that differ from the
- * last epoch. aligned: all spans of the tiles begin at multiples of 16 bytes. */
+ * last epoch. `aligned` means that all spans of the tiles begin at multiples of 16 bytes. */
 int vv_fused_run(const struct vv_gpu_numbers *g, uint32_t tile, uint32_t tiles, bool aligned, cudaStream_t stream);
 /* Sums the counts of a slice; the total also goes to *total in host memory. */
 int vv_fused_tally(const struct vv_gpu_numbers *g, uint32_t slice, uint64_t *total, cudaStream_t stream);

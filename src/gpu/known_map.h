@@ -1,6 +1,6 @@
-/* The known map of a set on the device, as core/dedup/known_grains.h is for the host: a young
- * generation and an aged one. The kernels of origins.cu look up and enter; this unit works between
- * batches. All of it runs on one stream. */
+/* The known map of a set on the device: a young generation and an aged one.
+ * core/dedup/known_grains.h is the host's. The kernels of origins.cu look up and enter; this unit
+ * works between batches. All of it runs on one stream. */
 #ifndef VV_GPU_KNOWN_MAP_H
 #define VV_GPU_KNOWN_MAP_H
 

@@ -1,5 +1,5 @@
-/* Memory for the work on a batch: arrays on the device for the largest number of items of a slice,
- * and host memory that the device writes. */
+/* Memory for the work on a batch: device arrays for as many items as a slice can have, and host
+ * memory that the device writes. */
 #ifndef VV_GPU_WORK_H
 #define VV_GPU_WORK_H
 
