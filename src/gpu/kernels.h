@@ -16,7 +16,7 @@ extern "C" {
 /* ---- fused.cu -------------------------------------------------------------------------------- */
 
 /* Computes the digests of the grains of these tiles; marks and stores those that differ from the
- * last epoch. `aligned` means that all spans of the tiles begin at multiples of 16 bytes. */
+ * last epoch. If `aligned`, all spans of the tiles begin at multiples of 16 bytes. */
 int vv_fused_run(const struct vv_gpu_numbers *g, uint32_t tile, uint32_t tiles, bool aligned, cudaStream_t stream);
 /* Sums the counts of a slice; the total also goes to *total in host memory. */
 int vv_fused_tally(const struct vv_gpu_numbers *g, uint32_t slice, uint64_t *total, cudaStream_t stream);

@@ -6,8 +6,8 @@
 #include "engine/read/restore.h"
 #include "engine/context.h"
 
-/* `rc` is the return code of this rank's part so far. copied[i]: some bytes of want i are from
- * another copy than its runs name. */
+/* The argument rc is the return code of this rank's part so far. Sets copied[i] if some bytes of
+ * want i are from another copy than its runs name. */
 int vv_remote_read_read(struct vv_context *ctx, int rc, const struct vv_want *want, size_t n, bool *copied);
 /* The same for one store of all ranks, where many ranks need the same blocks. Each layer is read
  * and decoded by one rank of a host, which sends the others their bytes. */
