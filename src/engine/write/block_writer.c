@@ -44,7 +44,7 @@ struct block_writer {
 	bool alone; /* the writer does the work, not the pool */
 	bool piece; /* part of a block of several pieces */
 	uint8_t *raw, *coded;
-	size_t stored_len; /* of coded; 0 = stored uncompressed */
+	size_t stored_len; /* of compressed bytes; 0 = stored uncompressed */
 	uint64_t check;
 	int rc;
 	struct vv_err_state error;

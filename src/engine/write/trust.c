@@ -1,8 +1,7 @@
 /* Decides which content may be referred to. An index, a cache and a disk can all be wrong: a rotten
- * block, or a cache that is older than a removal of files by hand. A new epoch that refers to such
- * content would be lost with it. So a block of an earlier session is read before the first
- * reference to it, and every chunk in it is compared with its digest. Content that a restart has
- * read is trusted. */
+ * block, or a cache older than a removal of files by hand. A new epoch that refers to such content
+ * would be lost with it. So a block of an earlier session is read before the first reference to it.
+ * Every chunk in it is compared with its digest. Content that a restart has read is trusted. */
 #include "engine/write/trust.h"
 #include "base/err.h"
 #include "base/log.h"
