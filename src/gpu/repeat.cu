@@ -120,8 +120,10 @@ int vv_repeat_compare(const struct vv_gpu_batch *b, cudaStream_t stream)
 	return launch_items("comparing bytes", compare, b, stream);
 }
 
-/* choose: an A-run, COPY of consecutive grains, becomes REPEAT if it is a proper part of a B-run,
- * COPY from one distance */
+/* ---- choose ---------------------------------------------------------------------------------- */
+
+/* An A-run, COPY of consecutive grains, becomes REPEAT if it is a proper part of a B-run, COPY from
+ * one distance. */
 
 __device__ __forceinline__ bool a_goes_on(const vv_gpu_batch &b, uint32_t i)
 {

@@ -102,7 +102,7 @@ static uint32_t not_zero_in(const struct sift *p, uint32_t slice)
 }
 
 /* May the slice be part of the batch, too? Not if the maps would have to make room in between. Not
- * with trees either: a tree is of one slice. */
+ * with trees either: a tree covers one slice. */
 static bool joins(const struct sift *p, const struct sieve_pass_batch *x, uint32_t slice)
 {
 	const struct vv_gpu_sieve *s = p->s;

@@ -13,7 +13,7 @@ struct gather_copying {
 	const uint32_t *number;
 	size_t n, step;
 	uint8_t *to;
-	size_t before; /* grains that were asked for and are present */
+	size_t before; /* requested grains that are present */
 	struct vv_gather_changes *out;
 	pthread_mutex_t lock; /* of the output */
 	bool failed;

@@ -23,7 +23,7 @@ struct vv_hash_pass {
 	size_t n_spans;
 	struct vv_last_digests *past;
 	struct vv_digest zero; /* of a grain of zeros */
-	/* the slice that is swept */
+	/* the slice in progress */
 	uint32_t begin, end;
 	uint32_t *changed, *zeros;
 	atomic_size_t next; /* next task to take */
@@ -41,7 +41,8 @@ struct vv_hash_pass {
 void vv_hash_pass_begin(struct vv_hash_pass *s, uint32_t begin, uint32_t end, uint32_t *changed, uint32_t *zeros);
 /* Helps, and returns when all is done. No begun slice is fine. */
 int vv_hash_pass_end(struct vv_hash_pass *s);
-/* fn(arg, i) for 0 <= i < n, by the pool if there is one, guarded as the options say. */
+/* Calls fn(arg, i) for 0 <= i < n, on the pool if there is one, guarded by the guard of the
+ * options. */
 int vv_hash_pass_each(const struct vv_sieve_options *opt, struct vv_pool *pool, size_t n, void (*fn)(void *arg, size_t i), void *arg);
 
 #endif

@@ -257,8 +257,8 @@ static uint32_t *last_of(const struct host_sieve_work *w, const struct vv_find *
 	return &w->last[at];
 }
 
-/* Sets how far before each COPY the same content was met last. That was a COPY from the same place,
- * or the NEW grain there. */
+/* Sets the distance from each COPY back to the last grain with the same content. That was a COPY
+ * from the same place, or the NEW grain there. */
 static void look_back(struct pass *p)
 {
 	size_t slots = LAST * p->n_copies;
@@ -372,7 +372,7 @@ static int do_slice(struct pass *p)
 		rc = vv_gather_compare(&p->gather, p->w.find, p->n);
 	if (rc)
 		return rc;
-	/* even if the epoch is discarded: the nodes remembered as met must not depend on its
+	/* even if the epoch is discarded: the set of remembered nodes must not depend on its
 	 * progress */
 	n = cut(p);
 	return gathered ? gathered : p->sink->pieces(p->sink->arg, p->w.piece, n);

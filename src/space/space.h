@@ -14,7 +14,7 @@ struct vv_sieve_options {
 	uint64_t memory; /* limit of memory beside the regions */
 	/* limit of remembered states of the set: vv_grain_limit; 0: limited by memory only */
 	uint32_t states;
-	/* compare bytes too, where two grains with equal digests are both at hand */
+	/* compare bytes too, where two grains with equal digests are both in memory */
 	bool compare;
 	int device;      /* number of the device, if the space has several */
 	/* Calls fn(arg), which reads regions in host memory; returns an error if some of it is not

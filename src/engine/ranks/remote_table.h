@@ -7,7 +7,7 @@
 
 /* This rank's table of the epoch, from its own storage node or from another one; all ranks call
  * this. A table from elsewhere cannot be continued by a delta, which would be apart from its
- * parent: its depth says so. */
+ * parent. The table's depth shows that. */
 int vv_remote_table_table(struct vv_context *ctx, int rc, uint64_t epoch, struct vv_run_table *out);
 
 #endif

@@ -21,7 +21,7 @@ enum {
 
 struct copy_mapped { /* of whole chunks, or of a whole block */
 	const uint8_t *from;
-	struct vv_run run; /* the run of which it is all or a part */
+	struct vv_run run; /* the run that contains it */
 	const struct vv_digest *digest; /* of the first chunk */
 	const struct vv_block *whole;   /* if it has a check of its own; else NULL */
 	uint32_t chunk;

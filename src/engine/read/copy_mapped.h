@@ -1,5 +1,5 @@
-/* The part of a restore that is copied from mapped layers: bytes in the page cache, or loaded into
- * it when touched (engine/read/open_layers.h).
+/* The part of a restore that is copied from mapped layers: bytes that are cached, or become so when
+ * touched (engine/read/open_layers.h).
  * Randomly changed pages are scattered over many layers. They are copied from the mapped files in
  * the order of their destination, so that its pages are used one after another. Neighbours there
  * are mostly neighbours in their layer, too. Block by block is best for reading a disk. But then

@@ -13,7 +13,7 @@ struct vv_layer_list_layer {
 struct vv_layer_list {
 	struct vv_layer_list_layer *v;
 	size_t n, cap;
-	uint64_t bytes; /* that lie in them */
+	uint64_t bytes; /* in these layers */
 	uint32_t *slot; /* an open hash by layer: 1 + number, or 0 */
 	size_t mask;
 };

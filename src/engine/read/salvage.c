@@ -75,8 +75,8 @@ static int give_up(struct salvage_reader *r, const struct vv_salvage_need *need,
 	return vv_salvage_add(r->bad, &part);
 }
 
-/* The chunk at pos, if it is complete in the block and intact. *end is its end; for bytes without a
- * digest, the position of the next digest. */
+/* The chunk at pos, if it is complete in the block and intact. Sets *end to its end. For bytes
+ * without a digest, *end is the position of the next digest. */
 static bool chunk_is_intact(const struct salvage_reader *r, uint64_t pos, uint64_t *end)
 {
 	const struct vv_digests *d = &r->f->digests;

@@ -13,7 +13,7 @@ struct vv_salvage_need { /* bytes pos..pos+len of a layer's payload, to `to` */
 	uint64_t home, home_pos;
 	unsigned copies_tried;          /* number of other copies */
 	uint32_t want;           /* the caller's number, */
-	uint32_t rank;           /* and the rank that is asked */
+	uint32_t rank;           /* and the rank that gets the request */
 };
 
 struct vv_salvage_needs {

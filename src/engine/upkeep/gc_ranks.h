@@ -7,7 +7,7 @@
 #include "engine/context.h"
 
 /* Called by all ranks, while no epoch is in progress. Layers of epochs up to `floor` stay. *out is
- * of this storage node, for its leader. */
+ * the report of this storage node, for its leader. */
 int vv_gc_ranks_gc(struct vv_context *ctx, uint64_t floor, struct vv_gc_report *out);
 
 #endif

@@ -17,7 +17,8 @@ enum {
 	RING_MAX = 64,
 	RING_PLAIN = 9,          /* enough to keep a sink busy that takes plain bytes */
 	RING_MIN = 3,
-	RING_WIDE = 9,           /* with up to so many, for four threads, all may use large pages */
+	/* in a ring of at most this size, for four threads, all may use large pages */
+	RING_WIDE = 9,
 	BLOCK_MIN = 64 << 10,
 	CHECK_ALONE = 64 << 10,  /* below this a check is done before another thread would begin */
 	BIG = 4 << 20,           /* a larger block never keeps its memory */

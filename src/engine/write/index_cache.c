@@ -430,7 +430,7 @@ static uint32_t *sort_entries(struct vv_index *x, uint32_t rank, size_t *n)
 	return list;
 }
 
-/* The file during writing: its check is of the whole, but it need not be in memory as a whole. */
+/* The file during writing: one check covers all of it, but it need not be in memory at once. */
 struct writing {
 	struct vv_put *put;
 	struct vv_buf b;

@@ -14,7 +14,8 @@
 #include "engine/context.h"
 #include <string.h>
 
-/* A share is of at least this much memory: a session with little memory may know a little more. */
+/* A share is computed from at least this much memory: a session with little memory may know a
+ * little more. */
 #define LEAST_MEMORY (8ull << 20)
 
 static size_t chunks_of(const struct varve *v)

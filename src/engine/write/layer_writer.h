@@ -42,8 +42,8 @@ struct vv_layer_writer {
 	struct vv_layer_source source;
 	/* engine/memory/store_tiles.c, while it is in progress */
 	struct vv_store_tiles *storing;
-	/* engine/write/rank_dedup.c: content new to this rank, before the others are asked; NULL:
-	 * no dedup among ranks */
+	/* engine/write/rank_dedup.c: content new to this rank, before the exchange; NULL: no dedup
+	 * among ranks */
 	struct vv_claims *claims;
 	struct varve_stats st;
 	uint64_t start_ns;

@@ -183,8 +183,8 @@ static int prepare(struct vv_rank_dedup_priv *t)
 	return rc ? rc : write_counts(t);
 }
 
-/* known: does any rank send such? *old: does any home rank remember entries, so that there may be
- * queries? */
+/* known: does any rank send known content? *old: does any home rank remember entries, so that there
+ * may be queries? */
 static int greet(struct vv_rank_dedup_priv *t, uint64_t *known, uint64_t *old)
 {
 	const struct message_counts *from = (const struct message_counts *)t->counts.in;

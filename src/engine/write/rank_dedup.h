@@ -39,8 +39,10 @@ int vv_rank_dedup_exchange(struct vv_layer_writer *p, int rc, int (*promise)(str
 
 /* The channel for the exchange of an epoch: that of the thread which stores it. */
 struct vv_comm *vv_rank_dedup_comm(const struct varve *v);
-/* commit: the epoch is committed, and the home ranks remember the owners of its content.
- * Discard: the epoch is discarded, or its messages are not needed any more. */
+/* vv_rank_dedup_commit: the epoch is committed, and the home ranks remember the owners of its
+ * content.
+ * vv_rank_dedup_discard drops the messages: the epoch is discarded, or they are not needed any
+ * more. */
 void vv_rank_dedup_commit(struct varve *v);
 void vv_rank_dedup_discard(struct varve *v);
 
