@@ -329,7 +329,7 @@ static int read_pieces(struct restore_batch *b, struct vv_pool *pool, const stru
 		s->piece = &p->v[first];
 		s->n_pieces = i - first;
 	}
-	/* which may read digests */
+	/* plan_layer may read digests */
 	vv_store_each(b->lin->store, pool, false, b->warm.n, plan_layer, b);
 	for (size_t i = 0; rc == 0 && i < b->warm.n && !atomic_load(&r->failed); i++)
 		rc = add_jobs(b, i);

@@ -297,7 +297,7 @@ static void load_commit(struct verifier *v, uint64_t epoch)
 }
 
 /* A layer that is referred to and not here: is it missing, or in another store? For a dropped epoch
- * that is unknown. */
+ * that is unknown, and the layer counts as elsewhere. */
 static bool is_elsewhere(struct verifier *v, const struct vv_reachable_layer *l)
 {
 	if (l->present || v->whole || !v->report.elsewhere)

@@ -39,10 +39,8 @@ int vv_rank_dedup_exchange(struct vv_layer_writer *p, int rc, int (*promise)(str
 
 /* The channel for the exchange of an epoch: that of the thread which stores it. */
 struct vv_comm *vv_rank_dedup_comm(const struct varve *v);
-/* vv_rank_dedup_commit: the epoch is committed, and the home ranks remember the owners of its
- * content.
- * vv_rank_dedup_discard drops the messages: the epoch is discarded, or they are not needed any
- * more. */
+/* After a commit of the epoch, the home ranks remember the owners of its content. Otherwise
+ * vv_rank_dedup_discard drops the messages of the epoch; also when they are not needed any more. */
 void vv_rank_dedup_commit(struct varve *v);
 void vv_rank_dedup_discard(struct varve *v);
 
