@@ -264,7 +264,7 @@ int vv_referenced_layers_check(struct vv_layer_writer *p)
 
 void vv_referenced_layers_accept(struct vv_layer_writer *p)
 {
-	/* its entry */
+	/* ask_pass() has added its entry */
 	struct vv_referenced_layers_layer *l = can_see(p->v, p->layer) ? get(p->v->referenced, p->layer) : NULL;
 
 	if (!l)
