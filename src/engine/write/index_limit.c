@@ -194,7 +194,7 @@ static bool holds(const struct vv_digests *d, uint64_t pos, const struct vv_dige
 
 	if (g == d->group + d->n_groups || pos < g->pos || (pos - g->pos) % g->chunk)
 		return false;
-	/* memcmp: `digest` need not be aligned */
+	/* memcmp: the digests need not be aligned */
 	return memcmp(&d->v[g->digest + (pos - g->pos) / g->chunk], digest, sizeof(*digest)) == 0;
 }
 
