@@ -1,9 +1,11 @@
 /* The wrapper of comm.h: every operation of a session among its ranks goes through here.
  *
- * No network is trusted: of all bytes that come, it is known that they are those that were sent. Each rank adds up checks of what it sends and takes away those of
- * what it got; over all ranks that is 0. One sum among the ranks tells it to all of them, so a message that came damaged fails on all alike, and
- * they can go on from there. Sums, minima and maxima are made on the way; they carry a check of their own kind, and if that is wrong the ranks
- * that see it cannot know who else does: they give up, and say so. */
+ * The network is not trusted: received bytes are checked against the sent ones. Each rank adds the
+ * checks of its sent messages and subtracts those of its received ones. The total over all ranks is
+ * 0. One sum among the ranks reports that total to all of them. So a damaged message fails on all
+ * ranks alike, and they can continue. Sums, minima and maxima are computed in transit and carry a
+ * check of their own kind. Ranks that find this check wrong cannot know which others do: they give
+ * up and report that. */
 #include "comm/comm.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -17,7 +19,7 @@
 
 static const double gap_max = 0.1;
 
-/* ---- the life of a comm --------------------------------------------------------------------------------------------- */
+/* ---- the life of a comm ---------------------------------------------------------------------- */
 
 static int check_plug(const struct varve_comm *p, double patience)
 {
@@ -64,7 +66,8 @@ void vv_comm_pair(struct vv_comm *a, struct vv_comm *b)
 	b->other_channel = a;
 }
 
-/* Broken ones, with what the others may still reach for: in sight of leak checkers, and never freed. */
+/* Broken comms, with the memory that other ranks may still access: reachable for leak checkers,
+ * never freed. */
 static _Atomic(struct vv_comm *) lost;
 
 void vv_comm_close(struct vv_comm *c)
@@ -94,7 +97,7 @@ void vv_comm_free(struct vv_comm *c, void *p)
 		c->kept[c->n_kept++] = p;
 }
 
-/* ---- one operation ---------------------------------------------------------------------------------------------------- */
+/* ---- one operation --------------------------------------------------------------------------- */
 
 static bool alone(const struct vv_comm *c)
 {
@@ -108,7 +111,7 @@ static int enter(const struct vv_comm *c, const char *what)
 	return 0;
 }
 
-/* To begin an operation: from here to begun(), nobody else speaks on this channel. */
+/* Before an operation: no other thread uses this channel from here to begun(). */
 static int take(struct vv_comm *c, const char *what)
 {
 	int rc;
@@ -120,7 +123,7 @@ static int take(struct vv_comm *c, const char *what)
 	return rc;
 }
 
-/* The channel is held. */
+/* The caller holds the channel. */
 static void give_up(struct vv_comm *c, const char *why)
 {
 	size_t n = strnlen(why, sizeof(c->why) - 1);
@@ -141,7 +144,8 @@ static void leave(struct vv_comm *c, const char *why)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* The others do not know what has happened here, and would wait in vain, on either channel. The thread's message is set. */
+/* The other ranks do not know of this failure and would wait in vain, on either channel. The
+ * thread's error message is set. */
 static int part(struct vv_comm *c)
 {
 	struct vv_err_state error;
@@ -169,7 +173,7 @@ static int garbled(struct vv_comm *c, const char *what)
 	return part(c);
 }
 
-/* After take() and the plug's call: `rc` is what that returned. */
+/* Called after take() and the plug's call, which returned `rc`. */
 static int begun(struct vv_comm *c, const char *what, int rc, struct vv_comm_op *op)
 {
 	pthread_mutex_unlock(&c->lock);
@@ -182,7 +186,7 @@ static int begun(struct vv_comm *c, const char *what, int rc, struct vv_comm_op 
 	return 0;
 }
 
-/* Messages that end with the check of what is before it. */
+/* Messages that end with a check of the bytes before it. */
 static void seal(void *p, size_t len)
 {
 	uint64_t check = vv_digest_check(p, len - VV_COMM_SEAL);
@@ -202,7 +206,7 @@ static bool is_sealed(const struct vv_comm_op *op)
 	return true;
 }
 
-/* The channel is held. */
+/* The caller holds the channel. */
 static int too_late(struct vv_comm *c, const struct vv_comm_op *op)
 {
 	const char *who = c->plug.absent ? c->plug.absent(c->ctx) : NULL;
@@ -236,8 +240,9 @@ static int look(struct vv_comm *c, struct vv_comm_op *op)
 	return code ? fail(c, op->what, code) : rc;
 }
 
-/* When all are there, an answer takes microseconds: spin. Where ranks share cores, the one waited for may need this one: yield,
- * then sleep; not for long, since data of an operation moves only while somebody looks. */
+/* When all ranks have arrived, an answer takes microseconds: spin. Where ranks share cores, the
+ * awaited rank may need this core: yield, then sleep. The sleeps are short, since an operation's
+ * data moves only while a thread polls. */
 static void back_off(double waited)
 {
 	if (waited < 20e-6)
@@ -259,7 +264,7 @@ int vv_comm_look(struct vv_comm *c, struct vv_comm_op *op, bool wait)
 	return rc;
 }
 
-/* What beginning it returned, then what became of it. */
+/* Takes the return code of the beginning, and returns the result of the operation. */
 static int finish(struct vv_comm *c, int rc, struct vv_comm_op *op)
 {
 	if (rc == 0)
@@ -273,7 +278,7 @@ static void copy(void *to, const void *from, size_t len)
 		memcpy(to, from, len);
 }
 
-/* Do n parts go through memory of the comm? While it is broken, that is not ours. */
+/* Do n parts go through memory of the comm? While the comm is broken, that memory is not ours. */
 static bool is_small(const struct vv_comm *c, size_t len, size_t n)
 {
 	return len <= VV_COMM_SMALL && len * n <= VV_COMM_SMALL && !c->broken;
@@ -284,7 +289,7 @@ static uint64_t others(const struct vv_comm *c)
 	return c->plug.size - 1;
 }
 
-/* ---- sums, minima, maxima ----------------------------------------------------------------------------------------------- */
+/* ---- sums, minima, maxima -------------------------------------------------------------------- */
 
 static int reduce(struct vv_comm *c, uint64_t *v, size_t n, enum varve_reduce how)
 {
@@ -294,7 +299,7 @@ static int reduce(struct vv_comm *c, uint64_t *v, size_t n, enum varve_reduce ho
 	return rc ? rc : finish(c, begun(c, "allreduce", c->plug.allreduce(c->ctx, v, n, how, &op.op), &op), &op);
 }
 
-/* Of a sum it is the sum of the ranks' own, and differs if one of the numbers does. */
+/* The check of a sum: the sum of the ranks' checks. It differs if one of the numbers does. */
 static uint64_t linear(const uint64_t *v, size_t n)
 {
 	uint64_t sum = 0;
@@ -304,7 +309,7 @@ static uint64_t linear(const uint64_t *v, size_t n)
 	return sum;
 }
 
-/* Through memory of the comm: twice, or with the check of a sum behind it. */
+/* Through memory of the comm: the numbers twice, or followed by the check of a sum. */
 static int reduce_small(struct vv_comm *c, uint64_t *v, size_t n, enum varve_reduce how)
 {
 	uint64_t *there = c->small, check = linear(v, n);
@@ -349,15 +354,16 @@ int vv_comm_allreduce(struct vv_comm *c, uint64_t *v, size_t n, enum varve_reduc
 	return is_small(c, n, 2 * sizeof(*v)) ? reduce_small(c, v, n, how) : reduce_large(c, v, n, how);
 }
 
-/* ---- the other operations ------------------------------------------------------------------------------------------------ */
+/* ---- the other operations -------------------------------------------------------------------- */
 
-/* What goes from one rank to another, as it counts in the sum of all. */
+/* The check of a message from one rank to another, as a term of the sum over all ranks. */
 static uint64_t checksum(const struct vv_comm *c, uint32_t from, uint32_t to, const void *p, uint64_t len)
 {
 	return len ? vv_digest_check(p, (size_t)len) * (2 * ((uint64_t)from * c->plug.size + to) + 1) : 0;
 }
 
-/* The message has come; this rank has sent and got what weighs so much. All ranks return the same, unless the group breaks. */
+/* After a message has arrived: compares the checks of sent and received bytes over all ranks. All
+ * ranks return the same, unless the group breaks. */
 static int check_sums(struct vv_comm *c, const char *what, uint64_t sent, uint64_t got)
 {
 	uint64_t rest = sent - got;
@@ -482,7 +488,7 @@ int vv_comm_allgather(struct vv_comm *c, const void *mine, void *all, size_t len
 	return check_sums(c, "allgather", checksum(c, c->plug.rank, c->plug.rank, mine, len) * c->plug.size, got);
 }
 
-/* What all parts weigh that this rank has for the others, or has of them. */
+/* The sum of the checks of all parts that this rank sends to the others, or receives from them. */
 static uint64_t checksum_parts(const struct vv_comm *c, const void *parts, const uint64_t *lens, size_t len, bool outward)
 {
 	const uint8_t *p = parts;
@@ -550,7 +556,7 @@ int vv_comm_alltoallv(struct vv_comm *c, const void *to, const uint64_t *to_len,
 	return check_sums(c, "alltoallv", checksum_parts(c, to, to_len, 0, true), checksum_parts(c, from, from_len, 0, false));
 }
 
-/* Who sends to itself must receive that, and nothing else. */
+/* A rank that sends to itself must receive that message, and nothing else. */
 static int check_pair(const struct vv_comm *c, size_t out_len, uint32_t to, size_t in_len, uint32_t from)
 {
 	uint32_t me = c->plug.rank, size = c->plug.size;

@@ -1,7 +1,9 @@
-/* libvarve_mpi: the communicator of an MPI program as a plug. It sees the public headers alone, and plain MPI-3.
+/* libvarve_mpi: the communicator of an MPI program as a plug. It uses the public headers alone, and
+ * plain MPI-3.
  *
- * Small operations are MPI's own non-blocking collectives. What has parts longer than a piece, or of different lengths, is sent
- * in messages from rank to rank, each at most a piece long. */
+ * Small operations are MPI's own non-blocking collectives. Operations with parts of different
+ * lengths, or longer than a piece, use messages between ranks. Each message is at most a piece
+ * long. */
 #include "comm/mpi.h"
 #include <stdint.h>
 #include <stdio.h>
@@ -15,11 +17,12 @@ size_t vv_mpi_piece = (size_t)1 << 30;
 struct mpi_group {
 	MPI_Comm comm;
 	int rank, size;
-	int tag;      /* of the operation under way; every rank counts alike, so that no message is taken for one of another */
+	/* of the operation in progress; counted alike on all ranks, so operations do not mix */
+	int tag;
 	int under_way;
 	int failed;
-	unsigned looks; /* in vain */
-	char *gone;     /* of each rank: it has said that it gave up */
+	unsigned looks; /* that found nothing */
+	char *gone;     /* of each rank: it has reported that it gave up */
 	char message[MPI_MAX_ERROR_STRING + 160];
 	char absent[200];
 };
@@ -28,14 +31,15 @@ struct mpi_work {
 	const char *what;
 	int n, done;
 	MPI_Request *request;
-	int *expect; /* bytes that a receive must bring; -1: it is none */
+	int *expect; /* bytes that a receive must bring; -1: not a receive */
 	uint64_t *flipped;
 	size_t n_flipped;
 };
 
-enum { TAGS = 32767, GONE = 32767 }; /* what every MPI has; the last is of ranks that give up */
+/* every MPI has these tags; the last is for ranks that give up */
+enum { TAGS = 32767, GONE = 32767 };
 
-/* ---- errors ----------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static int fail(struct mpi_group *g, const char *what, int error)
 {
@@ -56,7 +60,7 @@ static int fail_plain(struct mpi_group *g, int code, const char *message)
 	return code;
 }
 
-/* After MPI_Finalize a call ends the program, with words that do not help. */
+/* After MPI_Finalize, a call of MPI ends the program with an unhelpful message. */
 static int is_over(void)
 {
 	int over = 0;
@@ -65,7 +69,7 @@ static int is_over(void)
 	return over;
 }
 
-/* ---- an operation: a set of requests ---------------------------------------------------------------------------------- */
+/* ---- an operation: a set of requests --------------------------------------------------------- */
 
 static void drop(struct mpi_work *w)
 {
@@ -107,7 +111,8 @@ static MPI_Request *next(struct mpi_work *w, int expect)
 	return &w->request[w->n++];
 }
 
-/* Hands the operation over, or what went wrong with beginning it. Requests that have begun stay MPI's: so does the memory. */
+/* Hands the operation over, or the error of its beginning. Begun requests stay MPI's, and so does
+ * their memory. */
 static int begun(struct mpi_group *g, struct mpi_work *w, int error, void **op)
 {
 	if (error != MPI_SUCCESS) {
@@ -137,7 +142,7 @@ static int check_length(struct mpi_group *g, const struct mpi_work *w, const MPI
 	return VARVE_EPEER;
 }
 
-/* One by one: looking at any of them moves them all on. */
+/* One by one: a test of any request makes progress on all of them. */
 static int test_all(struct mpi_group *g, struct mpi_work *w)
 {
 	MPI_Status status;
@@ -154,12 +159,13 @@ static int test_all(struct mpi_group *g, struct mpi_work *w)
 	return rc ? rc : 1;
 }
 
-/* ---- ranks that give up ------------------------------------------------------------------------------------------------- */
+/* ---- ranks that give up ---------------------------------------------------------------------- */
 
-/* Which rank did not come to an operation, MPI does not tell. So who gives up says so to all; those who wait give up as well, and
- * say so too; and who has said nothing a second later is not there. On a channel that nobody uses or frees afterwards. */
+/* MPI does not report which rank did not come to an operation. So a rank that gives up reports that
+ * to all others. Waiting ranks then give up as well, and report it too. A rank without a report one
+ * second later is absent. The channel is neither used nor freed afterwards. */
 
-/* How many have said so by now. */
+/* The number of ranks that have given up by now. */
 static int count_gone(struct mpi_group *g)
 {
 	MPI_Status status;
@@ -178,7 +184,7 @@ static void sleep_briefly(void)
 	nanosleep(&(struct timespec){ .tv_nsec = 200000 }, NULL);
 }
 
-/* "rank 2", "ranks 2, 5-7": those that said nothing. */
+/* Lists the ranks without a report: "rank 2", "ranks 2, 5-7". */
 static void name_absent(struct mpi_group *g, int several)
 {
 	size_t used = 0, room = sizeof(g->absent);
@@ -218,7 +224,8 @@ static const char *absent(void *ctx)
 	return g->absent;
 }
 
-/* Another one has: then this one waits in vain. Looked for now and then only, since it costs as much as a look. */
+/* Has another rank given up? Then this one waits in vain. Checked only now and then, since it is as
+ * expensive as a look. */
 static int look_for_gone(struct mpi_group *g)
 {
 	int first = 0;
@@ -234,7 +241,8 @@ static int look_for_gone(struct mpi_group *g)
 	return VARVE_EPEER;
 }
 
-/* MPICH 4.0 takes unsigned numbers for signed ones when it compares. With the top bit flipped, signed is what is wanted. */
+/* MPICH 4.0 compares unsigned numbers as signed ones. With the top bit flipped, the signed order is
+ * the right one. */
 static void flip(uint64_t *v, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -257,7 +265,7 @@ static int test(void *ctx, void *op)
 	return rc;
 }
 
-/* ---- messages ----------------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static uint64_t pieces(uint64_t len)
 {
@@ -296,7 +304,7 @@ static void copy(void *to, const void *from, uint64_t len)
 		memcpy(to, from, len);
 }
 
-/* ---- the operations ----------------------------------------------------------------------------------------------------- */
+/* ---- the operations -------------------------------------------------------------------------- */
 
 static int bcast(void *ctx, void *p, size_t len, uint32_t root, void **op)
 {
@@ -330,8 +338,9 @@ static int allreduce(void *ctx, uint64_t *v, size_t n, enum varve_reduce how, vo
 	return begun(g, w, error, op);
 }
 
-/* Part r of `to` goes to rank r and part r of `from` comes from it: len bytes each, or to_len[r] and from_len[r]. With one part
- * for all, that one goes to everybody. Each rank begins with its neighbour, so that not all send to rank 0 first. */
+/* Part r of `to` goes to rank r and part r of `from` comes from rank r. Parts have len bytes each,
+ * or to_len[r] and from_len[r]. With one part for all, every rank gets that part. Each rank begins
+ * with its neighbour, so that not all send to rank 0 first. */
 struct mpi_parts {
 	const char *to;
 	char *from;
@@ -393,7 +402,7 @@ static int exchange(struct mpi_group *g, const char *what, const struct mpi_part
 	return begun(g, w, error, op);
 }
 
-/* All parts together are no more than a piece: MPI's own operation copes with them. */
+/* All parts together are at most a piece: MPI's own operation handles them. */
 static int is_small(const struct mpi_group *g, size_t len)
 {
 	return len <= vv_mpi_piece / (size_t)g->size;
@@ -457,7 +466,8 @@ static const char *message(void *ctx)
 	return ((struct mpi_group *)ctx)->message;
 }
 
-/* Where something is still under way, freeing the communicator could wait for a rank that does not come. */
+/* While an operation is in progress, freeing the communicator could wait for a rank that does not
+ * come. */
 static void close_group(void *ctx)
 {
 	struct mpi_group *g = ctx;
@@ -468,7 +478,7 @@ static void close_group(void *ctx)
 	free(g);
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------------------ */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 #if defined(OPEN_MPI)
 #define BUILT_WITH "Open MPI"
@@ -478,10 +488,12 @@ static void close_group(void *ctx)
 #define BUILT_WITH ""
 #endif
 
-/* Handles of one MPI mean nothing to another one. The program's MPI is loaded first, and answers here. */
+/* Handles of one MPI mean nothing to another one. The program's MPI is loaded first, and answers
+ * this call. */
 static int check_library(void)
 {
-	enum { LONGEST = 8192 }; /* of any MPI: MPICH has MPI_MAX_LIBRARY_VERSION_STRING = 8192, Open MPI 256 */
+	/* of any MPI: MPICH has MPI_MAX_LIBRARY_VERSION_STRING = 8192, Open MPI 256 */
+	enum { LONGEST = 8192 };
 	char version[LONGEST] = "", words[400];
 	int len = 0;
 
@@ -534,7 +546,8 @@ static int too_late(const struct mpi_group *g, double patience)
 	return varve_fail(VARVE_EPEER, words);
 }
 
-/* Until it is done, or the patience is at its end. As in comm.c a long time between two looks counts for little. */
+/* Waits until the request is done, or the patience is used up. As in comm.c, a long time between
+ * two looks counts for little. */
 static int await(MPI_Request *request, double *patience, int *done)
 {
 	double seen = MPI_Wtime(), begin = seen, now, gap;
@@ -551,7 +564,7 @@ static int await(MPI_Request *request, double *patience, int *done)
 	return error;
 }
 
-/* MPI keeps the group for good if it does not come to its end: there is no way to call it off. */
+/* MPI keeps the group for good if the duplication does not end: it cannot be cancelled. */
 static int duplicate(MPI_Comm comm, double patience, double *left, struct mpi_group **out)
 {
 	struct mpi_group *g = calloc(1, sizeof(*g));
@@ -581,7 +594,7 @@ no_memory:
 	return varve_fail(VARVE_ENOMEM, "varve_open_mpi: out of memory");
 }
 
-/* One after the other: a rank that fails here is missed by the others within their time limit. */
+/* One after the other: the other ranks detect a rank that fails here within their time limit. */
 int vv_mpi_plug(MPI_Comm comm, double patience, struct varve_comm *out)
 {
 	struct mpi_group *g[2] = { NULL, NULL };

@@ -5,11 +5,12 @@
 #include <mpi.h>
 #include <varve/varve_comm.h>
 
-/* No message is longer, since MPI counts in int; below INT_MAX. Tests make it small, on all ranks alike. */
+/* The longest message, since MPI counts in int; below INT_MAX. Tests make it small, on all ranks
+ * alike. */
 extern size_t vv_mpi_piece;
 
-/* Duplicates the communicator, so it is called by all its ranks; waits for them no longer than `patience` seconds. The error is set by
- * varve_fail. */
+/* Duplicates the communicator, so all its ranks call this. It waits for them no longer than
+ * `patience` seconds. Errors are set by varve_fail. */
 int vv_mpi_plug(MPI_Comm comm, double patience, struct varve_comm *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* A session that MPI_Finalize ends. libvarve_preload, which knows no mpi.h, loads this library when the program speaks MPI. */
+/* A session that ends in MPI_Finalize. libvarve_preload does not use mpi.h; it loads this library
+ * when the program uses MPI. */
 #include "comm/mpi.h"
 #include <stdlib.h>
 #include <varve/varve_mpi.h>
@@ -8,7 +9,8 @@ struct end {
 	void *arg;
 };
 
-/* MPI_Finalize begins by deleting what is attached to MPI_COMM_SELF: the last moment at which ranks can talk. */
+/* MPI_Finalize first deletes the attributes of MPI_COMM_SELF: the last moment at which ranks can
+ * communicate. */
 static int at_finalize(MPI_Comm comm, int key, void *attached, void *extra)
 {
 	struct end *e = attached;

@@ -1,4 +1,4 @@
-/* How kernels look at the items of a batch. */
+/* Access of kernels to the items of a batch. */
 #ifndef VV_GPU_BATCH_CUH
 #define VV_GPU_BATCH_CUH
 
@@ -39,25 +39,26 @@ __device__ __forceinline__ const uint8_t *bytes_of(const vv_gpu_numbers &g, uint
 	return s.p + (uint64_t)(number - s.first) * g.chunk;
 }
 
-/* A block has VV_GPU_PORTION items, a warp an equal share that follow each other, which it looks at in VV_GPU_EACH rounds: that of this lane. */
+/* The item of this lane in a round. A block has VV_GPU_PORTION items; each warp has an equal
+ * contiguous share and handles it in VV_GPU_EACH rounds. */
 __device__ __forceinline__ uint32_t item_of(int round)
 {
 	return blockIdx.x * VV_GPU_PORTION + threadIdx.x / WARP * (WARP * VV_GPU_EACH) + round * WARP + lane_of();
 }
 
-/* How many lanes up to this one have their bit set. */
+/* The number of lanes up to this one with their bit set. */
 __device__ __forceinline__ uint32_t up_to_here(uint32_t ballot)
 {
 	return __popc(ballot & low_bits(lane_of() + 1));
 }
 
-/* Does item i lie next to the one before it, in the same slice? */
+/* Is item i next to the item before it, in the same slice? */
 __device__ __forceinline__ bool adjoins(const vv_gpu_batch &b, uint32_t i)
 {
 	return i > 0 && number_of(b, i) % VV_GRAIN_SLICE && number_of(b, i) == number_of(b, i - 1) + 1;
 }
 
-/* And does its piece go on with it? */
+/* And does it continue the piece of that item? */
 __device__ __forceinline__ bool goes_on(const vv_gpu_batch &b, uint32_t i)
 {
 	uint64_t before, from;

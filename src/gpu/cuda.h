@@ -16,15 +16,17 @@ extern "C" {
 #include "base/err.h"
 #include "space/space.h"
 
-/* 0, or the error in the words of ours, after which the runtime has forgotten it. `what`: was being done. */
+/* Returns 0, or the error as one of ours, and clears it in the runtime. `what`: the failed
+ * operation. */
 int vv_cuda_check(cudaError_t e, const char *what);
-/* Memory of the current device: VV_ENOMEM if there is none. */
+/* Memory of the current device; VV_ENOMEM if there is none. */
 int vv_cuda_new(void *out, size_t n, size_t size, const char *what);
 void vv_cuda_free(void *p); /* NULL is fine */
-/* Around launches: the compiler's own code for a kernel's first launch has statics, which are guarded by the C++ runtime or by nobody. */
+/* Held around launches: the compiler's code for a kernel's first launch has statics. The C++
+ * runtime guards them, or nothing does. */
 void vv_cuda_lock(void);
 void vv_cuda_unlock(void);
-/* Makes `device` the current one; *before: for vv_cuda_leave. */
+/* Makes `device` the current one; *before is for vv_cuda_leave. */
 int vv_cuda_enter(int device, int *before);
 void vv_cuda_leave(int before);
 

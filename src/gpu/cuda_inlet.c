@@ -8,7 +8,7 @@ struct slot {
 	struct vv_device_inlet_buffer room;
 	uint8_t *stage; /* as large, on the device */
 	cudaStream_t stream;
-	bool sent; /* with something in it */
+	bool sent; /* with content */
 };
 
 struct vv_cuda_inlet {
@@ -16,17 +16,19 @@ struct vv_cuda_inlet {
 	struct slot *slot;
 	size_t n, size;
 	uint8_t *stages;
-	uint32_t *differs; /* per berth; memory of the host that the device writes to */
+	uint32_t *differs; /* per slot; host memory that the device writes */
 	pthread_mutex_t lock;
 	pthread_cond_t ready;
-	size_t furnished; /* berths that have their memory, or are about to; the first ones */
-	size_t underway;  /* of these, such that will go into the queue */
-	size_t *queue; /* those that nobody has, from `first` on: the empty ones, then those that were sent, in that order */
+	size_t furnished; /* number of first slots with memory, or about to get it */
+	size_t underway;  /* of these, those that will enter the queue */
+	/* Free slots, from `first` on: the empty ones, then the sent ones in the order of
+	 * sending. */
+	size_t *queue;
 	size_t first, queued;
-	bool poor; /* there was no memory for one */
+	bool poor; /* there was no memory for a room */
 };
 
-/* ---- open and close --------------------------------------------------------------------------------------------------------------- */
+/* ---- open and close -------------------------------------------------------------------------- */
 
 static int make(struct vv_cuda_inlet *i)
 {
@@ -54,7 +56,7 @@ static void give_back_one(void *arg, size_t k)
 	vv_space_cuda()->give_back(i->slot[k].room.p, i->size);
 }
 
-/* What is under way must not lose its memory. */
+/* Transfers in progress must not lose their memory. */
 static void drop(struct vv_cuda_inlet *i, struct vv_pool *pool)
 {
 	struct vv_parallel_for loop = vv_pool_loop(pool);
@@ -109,9 +111,9 @@ static void close_inlet(struct vv_cuda_inlet *i, struct vv_pool *pool)
 	vv_err_restore(&why);
 }
 
-/* ---- rooms ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- rooms ----------------------------------------------------------------------------------- */
 
-/* The k-th of those that nobody has. Under the lock, as are the next three. */
+/* The k-th free slot. The caller holds the lock, also for the next three. */
 static struct slot *in_queue(const struct vv_cuda_inlet *i, size_t k)
 {
 	return &i->slot[i->queue[(i->first + k) % i->n]];
@@ -139,7 +141,7 @@ static bool has_new(const struct vv_cuda_inlet *i)
 	return i->furnished < i->n && !i->poor;
 }
 
-/* Not under the lock. */
+/* The caller does not hold the lock. */
 static bool rent(struct vv_cuda_inlet *i, struct slot *b)
 {
 	int before;
@@ -185,7 +187,7 @@ static int arrive(struct vv_cuda_inlet *i, struct slot *b, struct vv_device_inle
 	return rc;
 }
 
-/* No room: there is no memory for one, now or since before, or more are asked for than there are. */
+/* Reports that there is no room: no memory for one, now or earlier, or more requests than rooms. */
 static int refuse(struct vv_cuda_inlet *i, bool no_memory)
 {
 	pthread_mutex_lock(&i->lock);
@@ -195,7 +197,7 @@ static int refuse(struct vv_cuda_inlet *i, bool no_memory)
 	return no_memory ? vv_err_set(VV_ENOMEM, "%s: no memory for another room", purpose) : vv_err_set(VV_EINVAL, "%s: all %zu rooms are taken", purpose, i->n);
 }
 
-/* Rather a new one than to wait. */
+/* Prefers a new room to waiting. */
 static int take(struct vv_cuda_inlet *i, struct vv_device_inlet_buffer **out)
 {
 	struct slot *b = NULL;

@@ -1,5 +1,6 @@
-/* The way of stored bytes to the device: the counterpart of the outlet. Every room has its stage on the device and a stream of its own, on
- * which it is copied there in one piece, checked and unpacked, while others are on the link. */
+/* Transfers stored bytes to the device: the counterpart of the outlet. Every room has a stage on
+ * the device and a stream of its own. There it is copied in one piece, checked and unpacked, while
+ * others are on the link. */
 #ifndef VV_GPU_CUDA_INLET_H
 #define VV_GPU_CUDA_INLET_H
 

@@ -1,4 +1,5 @@
-/* Device memory as a space. Without a driver or a device every call of the runtime answers with an error, which we take for "no". */
+/* Device memory as a space. Without a driver or a device, every call of the runtime returns an
+ * error, which counts as "no". */
 #include "base/mem.h"
 #include "gpu/gpu_sieve.h"
 #include "gpu/cuda_inlet.h"
@@ -7,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { IDLE = 8 }; /* streams for copies that are kept */
+enum { IDLE = 8 }; /* limit of idle streams kept for copies */
 
 static struct {
 	pthread_once_t once;
@@ -49,8 +50,9 @@ static bool on_device(const void *p, int *device)
 	return a.type == cudaMemoryTypeDevice;
 }
 
-/* Might it be a device's? A program that has no business with devices must not get a context on one by declaring a region, and the runtime makes one when it is
- * asked. So the driver is asked, if it is loaded at all: it is with the first call of any runtime. */
+/* Might p be memory of a device? A program without use of devices must not get a context on one by
+ * declaring a region. The runtime makes a context when asked. So the driver is asked, if it is
+ * loaded at all: the first call of any runtime loads it. */
 static bool may_be_device(const void *p)
 {
 	enum { MEMORY_TYPE = 2, DEVICE = 2 }; /* of the driver's cuPointerGetAttribute */
@@ -75,15 +77,17 @@ static bool owns(const void *p, size_t len, int *device)
 	return len == 0 || (on_device((const uint8_t *)p + len - 1, &last) && last == *device);
 }
 
-/* Large pages of our own are pinned in a fraction of the time that the runtime takes for its own memory: all the more if they are there
- * already, because many threads may get pages at once, and pin but one after the other. If they cannot be pinned, copies are merely slower;
- * whether they were is asked again when they go back. */
+/* Large pages of our own are pinned in a fraction of the runtime's time for its own memory. It is
+ * faster still if the pages exist already: many threads can fault pages at once, but pin only one
+ * after the other. If pinning fails, copies are merely slower; give_back checks again whether it
+ * succeeded. */
 static void *rent(size_t len)
 {
 	void *p = vv_mem_map_wide(len);
 
 	if (p)
-		(void)madvise(p, len, MADV_DONTFORK); /* a child's copy must not take the device's pages away */
+		/* a child's copy must not take the device's pages away */
+		(void)madvise(p, len, MADV_DONTFORK);
 	if (p && devices())
 		vv_mem_populate(p, len);
 	if (p && devices() && cudaHostRegister(p, len, cudaHostRegisterPortable) != cudaSuccess)
@@ -103,7 +107,8 @@ static void give_back(void *p, size_t len)
 	vv_mem_unmap(p, len);
 }
 
-/* Streams for copies, which wait for nobody else's work: that of the thread would wait for the default stream. */
+/* Streams for copies, independent of other work: the thread's own stream would wait for the default
+ * stream. */
 static struct {
 	pthread_mutex_t lock;
 	struct {
@@ -113,7 +118,7 @@ static struct {
 	size_t n;
 } streams = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* One of the current device, which is `device`. */
+/* A stream of the current device, which is `device`. */
 static int take_stream(int device, cudaStream_t *out)
 {
 	size_t i;

@@ -1,4 +1,4 @@
-/* Small things that kernels share. */
+/* Small functions that kernels share. */
 #ifndef VV_GPU_DEVICE_CUH
 #define VV_GPU_DEVICE_CUH
 
@@ -34,7 +34,7 @@ __device__ __forceinline__ void store(vv_digest *p, vv_digest d)
 	*(ulonglong2 *)p = make_ulonglong2(d.w[0], d.w[1]);
 }
 
-/* The span that a number is in. */
+/* The span of a number. */
 __device__ __forceinline__ const vv_gpu_span &span_of(const vv_gpu_numbers &g, uint32_t number)
 {
 	uint32_t lo = 0, hi = g.n_span;
@@ -67,7 +67,7 @@ __device__ __forceinline__ uint4 load_anywhere(const uint8_t *p)
 	return make_uint4(w[0], w[1], w[2], w[3]);
 }
 
-/* ---- over a block of VV_GPU_BLOCK threads; every one of them must come */
+/* ---- over a block of VV_GPU_BLOCK threads; all of them must call ----------------------------- */
 
 struct plus {
 	template <class T> __device__ T operator()(T a, T b) const
@@ -83,7 +83,8 @@ struct most {
 	}
 };
 
-/* What op makes of the values of all threads before this one, 0 if there are none; *all: of all threads. */
+/* Reduces by op the values of all threads before this one, 0 if there are none; *all: of all
+ * threads. */
 template <class T, class Op> __device__ T scan_block(T v, T *all, Op op)
 {
 	__shared__ T sum[WARPS];
@@ -114,13 +115,13 @@ template <class T> __device__ __forceinline__ T scan_block(T v, T *all)
 	return scan_block(v, all, plus());
 }
 
-/* The same over warps: v is that of the whole warp, and so is what comes back. */
+/* The same over warps: v and the result are those of the whole warp. */
 template <class T, class Op> __device__ __forceinline__ T scan_warps(T v, T *all, Op op)
 {
 	return __shfl_sync(~0u, scan_block(lane_of() ? T(0) : v, all, op), 0);
 }
 
-/* What op makes of the values of all blocks before this one. */
+/* Reduces by op the values of all blocks before this one. */
 template <class Op> __device__ __forceinline__ uint64_t before_block(const uint64_t *portion, Op op)
 {
 	uint64_t mine = 0, all;
@@ -140,7 +141,7 @@ __device__ __forceinline__ void count_block(uint32_t mine, uint32_t *to)
 		atomicAdd(to, all);
 }
 
-/* ---- launching */
+/* ---- launching ------------------------------------------------------------------------------- */
 
 static inline uint32_t blocks_for(uint64_t things, uint32_t each)
 {

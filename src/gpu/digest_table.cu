@@ -15,7 +15,7 @@ __device__ bool is_dead(uint64_t place, const uint32_t *dead, uint32_t n)
 	return lo < n && dead[lo] == ordinal;
 }
 
-/* Keys are all different, so the first free slot will do. */
+/* All keys differ, so the first free slot will do. */
 __device__ void put(const vv_gpu_table &t, vv_digest d, uint64_t place)
 {
 	uint32_t at = home_of(t, d);

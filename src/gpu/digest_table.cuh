@@ -1,6 +1,7 @@
-/* A generation of the known map on the device: open addressing, linear probing. Nobody can change 16 bytes at once on all devices, so a slot is
- * taken by its place alone: first it names the item that claims it, whose digest is the key meanwhile; when the batch is resolved, key and
- * place are written. */
+/* A generation of the known map on the device: open addressing, linear probing. Not all devices can
+ * change 16 bytes atomically, so a slot is claimed by its place alone. At first it names the
+ * claiming item, whose digest is the key meanwhile. When the batch is resolved, key and place are
+ * written. */
 #ifndef VV_GPU_DIGEST_TABLE_CUH
 #define VV_GPU_DIGEST_TABLE_CUH
 
@@ -16,7 +17,7 @@ __device__ __forceinline__ uint32_t after(const vv_gpu_table &t, uint32_t at)
 	return at + 1 < t.slots ? at + 1 : 0;
 }
 
-/* Others write it meanwhile. */
+/* Other threads write it meanwhile. */
 __device__ __forceinline__ uint64_t peek(const uint64_t *p)
 {
 	return *(const volatile uint64_t *)p;
@@ -27,7 +28,7 @@ __device__ __forceinline__ uint64_t swap_if(uint64_t *p, uint64_t is, uint64_t b
 	return atomicCAS((unsigned long long *)p, (unsigned long long)is, (unsigned long long)becomes);
 }
 
-/* Looks for d in a table that nobody writes to: its place, or VV_GPU_FREE. */
+/* Looks up d in a table that no thread writes. Returns its place, or VV_GPU_FREE. */
 __device__ __forceinline__ uint64_t find(const vv_gpu_table &t, vv_digest d)
 {
 	if (t.slots == 0)
@@ -40,8 +41,9 @@ __device__ __forceinline__ uint64_t find(const vv_gpu_table &t, vv_digest d)
 	}
 }
 
-/* The slot of `item`, whose digest is d: one with this key, or one that it or another item with this digest has claimed. `digest_of(item)`
- * gives the digest of another. In the end the least item with a digest has the claim. */
+/* Returns the slot of `item` with digest d: one with this key, or one claimed by an item with this
+ * digest. The function digest_of(item) returns the digest of another item. In the end the least
+ * item with a digest has the claim. */
 template <class DigestOf>
 __device__ __forceinline__ uint32_t claim(const vv_gpu_table &t, vv_digest d, uint32_t item, const DigestOf &digest_of)
 {
@@ -65,7 +67,7 @@ __device__ __forceinline__ uint32_t claim(const vv_gpu_table &t, vv_digest d, ui
 	}
 }
 
-/* Turns a claim into an entry. Nobody looks for keys meanwhile. */
+/* Turns a claim into an entry. No thread looks up keys meanwhile. */
 __device__ __forceinline__ void settle(const vv_gpu_table &t, uint32_t at, vv_digest d, uint64_t place)
 {
 	store(&t.key[at], d);

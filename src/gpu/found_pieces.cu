@@ -1,9 +1,10 @@
-/* Pieces from where each item comes from, and the bytes of those that are new. */
+/* Makes pieces from the origin of each item, and gathers the bytes of new ones. */
 #include "gpu/batch.cuh"
 
-/* ---- pieces: a border lies before each item that does not go on with the piece of the one before it */
+/* ---- pieces: a border is before each item that does not continue the piece before it --------- */
 
-/* The number of borders, and above it, << 32, the last of them: a piece that ends in a warp or block behind may have begun there. */
+/* The number of borders, and above it, << 32, the last of them: a piece that ends in a later warp
+ * or block may have begun there. */
 struct low_plus_high_most {
 	__device__ uint64_t operator()(uint64_t a, uint64_t b) const
 	{
@@ -13,7 +14,7 @@ struct low_plus_high_most {
 	}
 };
 
-/* Of a warp: those before the items of a round. */
+/* Of a warp: the borders before the items of a round. */
 __device__ __forceinline__ uint32_t piece_borders(const vv_gpu_batch &b, int round)
 {
 	uint32_t i = item_of(round);
@@ -41,7 +42,7 @@ __global__ void count_borders(const vv_gpu_batch b)
 		b.portion[blockIdx.x] = all;
 }
 
-/* The thread that has a piece's last item writes it. */
+/* The thread with a piece's last item writes the piece. */
 __global__ void emit(const vv_gpu_batch b)
 {
 	low_plus_high_most op;
@@ -95,7 +96,7 @@ int vv_found_pieces_report(const struct vv_gpu_batch *b, struct vv_gpu_counts *c
 	return launch("reporting what was found", report, blocks < enough ? blocks : enough, stream, *b, counts, piece);
 }
 
-/* ---- bytes */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 /* 16 bytes for each thread. */
 __global__ void gather(const vv_gpu_numbers g, const uint32_t *number, uint64_t units, uint4 *to)

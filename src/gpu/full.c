@@ -1,7 +1,7 @@
 #include "gpu/full.h"
 #include "base/mem.h"
 
-/* The grains of a span that lie in begin..end-1: the first number, and how many. */
+/* The part of a span in begin..end-1: returns the number of its grains; *at is the first. */
 static uint32_t part_of(const struct vv_span *span, uint32_t begin, uint64_t end, uint32_t *at)
 {
 	uint64_t to = (uint64_t)span->first + span->n < end ? (uint64_t)span->first + span->n : end;

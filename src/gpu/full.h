@@ -1,4 +1,4 @@
-/* The method full on the device: nothing is looked at, all grains are data. */
+/* The method full on the device: nothing is hashed, all grains are data. */
 #ifndef VV_GPU_FULL_H
 #define VV_GPU_FULL_H
 

@@ -1,19 +1,20 @@
-/* The one pass over all bytes: digests of grains, compared with those of the last epoch. A warp has a tile of 32 grains at a time. If the sum
- * of the tile's digests is what it was, nothing else of it is read or written: 4 bytes for each 32 grains. */
+/* The one pass over all bytes: digests of grains, compared with those of the last epoch. A warp has
+ * a tile of 32 grains at a time. If the sum of the tile's digests is unchanged, no other state of
+ * the tile is accessed. That is 16 bytes read and 4 bytes written for each 32 grains. */
 #include "gpu/long.cuh"
 #include <cuda_pipeline.h>
 
 enum {
-	STEP = 4096, /* bytes that a warp asks for at once */
-	STEPS = 4,   /* of a warp: few, so that the work on slices before this one finds a place soon */
+	STEP = 4096, /* bytes that a warp requests at once */
+	STEPS = 4,   /* of a warp: few, so that the work on earlier slices gets a turn soon */
 	SHORT_BLOCK = 128,
 	SHORT_WARPS = SHORT_BLOCK / WARP,
 };
 
 struct place { /* a tile in its span */
 	const uint8_t *p;
-	uint32_t n;   /* grains that are there */
-	uint32_t had; /* and that were */
+	uint32_t n;   /* grains that are present */
+	uint32_t had; /* and that were present */
 };
 
 __device__ __forceinline__ place place_of(const vv_gpu_numbers &g, uint32_t tile)
@@ -25,7 +26,8 @@ __device__ __forceinline__ place place_of(const vv_gpu_numbers &g, uint32_t tile
 	return { s.p + (uint64_t)index * g.chunk, s.n - index, s.had > index ? s.had - index : 0 };
 }
 
-/* A sum over the tile's digests in which each has its place; all lanes get it. It never leaves the device. */
+/* A sum of the tile's digests that depends on their order; all lanes get it. It never leaves the
+ * device. */
 __device__ __forceinline__ vv_digest sum_tile(vv_digest d, bool there)
 {
 	uint32_t w[4], lane = lane_of();
@@ -66,9 +68,10 @@ __device__ __forceinline__ void compare_tile(const vv_gpu_numbers &g, uint32_t t
 	}
 }
 
-/* ---- grains of up to 128 bytes: a tile lies in shared memory, and a thread hashes one grain */
+/* ---- grains of up to 128 bytes: a tile is in shared memory, and a thread hashes one grain ---- */
 
-/* Where a unit of a grain lies there: so that eight neighbours reading the same unit of their grains meet eight different banks. */
+/* The index of a grain's unit in shared memory: eight neighbours that read the same unit of their
+ * grains use eight different banks. */
 template <int UNITS> __device__ __forceinline__ int shared_index(int grain, int u)
 {
 	return grain * UNITS + (u ^ (grain / (8 / UNITS) & (UNITS - 1)));
@@ -98,7 +101,8 @@ template <int UNITS> __device__ __forceinline__ vv_digest digest_in(const uint4 
 	return xxh3::digest_short<UNITS>([&](int u) { return xxh3::unit_of(tile[shared_index<UNITS>(grain, u)]); }, 0);
 }
 
-/* A warp has TILES tiles at a time, which make up a step, and while it looks at one step the next is on its way. */
+/* A warp has TILES tiles at a time, which make a step. While it hashes one step, the next is being
+ * loaded. */
 template <int UNITS, bool ALIGNED>
 __global__ void __launch_bounds__(SHORT_BLOCK, 6) fused_short(const vv_gpu_numbers g, uint32_t tile, uint32_t end)
 {
@@ -132,7 +136,7 @@ __global__ void __launch_bounds__(SHORT_BLOCK, 6) fused_short(const vv_gpu_numbe
 	}
 }
 
-/* ---- grains of 256 bytes and more: four threads hash one, straight from memory */
+/* ---- grains of 256 bytes and more: four threads hash one, directly from memory --------------- */
 
 template <int STRIPES, bool ALIGNED>
 __global__ void __launch_bounds__(VV_GPU_BLOCK, 4) fused_long(const vv_gpu_numbers g, uint32_t tile, uint32_t end)
@@ -163,7 +167,7 @@ __global__ void __launch_bounds__(VV_GPU_BLOCK, 4) fused_long(const vv_gpu_numbe
 	compare_tile(g, tile, at, mine);
 }
 
-/* ---- beginning it */
+/* ---- launching ------------------------------------------------------------------------------- */
 
 template <int UNITS, bool ALIGNED> static int run_short(const vv_gpu_numbers *g, uint32_t tile, uint32_t tiles, cudaStream_t stream)
 {
@@ -199,7 +203,7 @@ int vv_fused_run(const struct vv_gpu_numbers *g, uint32_t tile, uint32_t tiles, 
 	return aligned ? run<true>(g, tile, tiles, stream) : run<false>(g, tile, tiles, stream);
 }
 
-/* ---- counts */
+/* ---- counts ---------------------------------------------------------------------------------- */
 
 __global__ void tally(uint64_t *count, uint64_t *total)
 {
@@ -222,7 +226,7 @@ __device__ bool among(const vv_number_range *range, uint32_t n, uint32_t number)
 {
 	uint32_t lo = 0, hi = n;
 
-	while (lo < hi) { /* the first that begins behind it */
+	while (lo < hi) { /* finds the first range that begins after it */
 		uint32_t mid = (lo + hi) / 2;
 
 		if (range[mid].at <= number)

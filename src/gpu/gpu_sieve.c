@@ -11,7 +11,7 @@ static struct vv_gpu_sieve *sieve_of(struct vv_sieve *s)
 	return (struct vv_gpu_sieve *)s;
 }
 
-/* ---- life -------------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static int make_streams(struct vv_gpu_sieve *s)
 {
@@ -19,7 +19,8 @@ static int make_streams(struct vv_gpu_sieve *s)
 	int least = 0, greatest = 0;
 	int rc = vv_cuda_check(cudaDeviceGetStreamPriorityRange(&least, &greatest), purpose);
 
-	/* batches are short, and the host waits for them: they go before the fused pass of what comes later, and after the outlet */
+	/* Batches are short, and the host waits for them. Their priority is above the fused pass of
+	 * later slices, and below the outlet. */
 	if (rc == 0)
 		rc = vv_cuda_check(cudaStreamCreateWithPriority(&s->stream, cudaStreamNonBlocking, greatest + (least - greatest > 1)), purpose);
 	for (int i = 0; rc == 0 && i < VV_GPU_LANES; i++)
@@ -108,7 +109,7 @@ void vv_gpu_sieve_close(struct vv_sieve *base)
 	vv_err_restore(&why);
 }
 
-/* ---- what a pass begins with ------------------------------------------------------------------------------------------------ */
+/* ---- the beginning of a pass ----------------------------------------------------------------- */
 
 static int by_value(const void *a, const void *b)
 {
@@ -117,7 +118,7 @@ static int by_value(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* What was forgotten since the last pass leaves the maps. */
+/* Removes the ordinals forgotten since the last pass from the maps. */
 static int bury(struct vv_gpu_sieve *s)
 {
 	int rc;
@@ -154,7 +155,7 @@ static int check_ordinal(uint32_t ordinal)
 	return vv_err_set(VV_EINVAL, "a session has at most %u epochs with dedup of grains; begin another one", VV_GRAIN_ORDINALS);
 }
 
-/* The set is these spans now. */
+/* The set becomes these spans. */
 static int fit_numbers(struct vv_gpu_sieve *s, struct vv_span *span, size_t n, uint32_t *end)
 {
 	int rc = vv_grain_number_spans(span, n, s->base.opt.chunk, end);
@@ -162,7 +163,7 @@ static int fit_numbers(struct vv_gpu_sieve *s, struct vv_span *span, size_t n, u
 	return rc || s->base.opt.method == VV_METHOD_FULL ? rc : vv_numbers_fit(&s->numbers, span, n, *end, s->stream);
 }
 
-/* What it takes to do something with their digests. */
+/* Fits the memory for work on the set's digests. */
 static int fit_work(struct vv_gpu_sieve *s)
 {
 	int rc = vv_work_fit(&s->work, s->numbers.end, s->base.opt.chunk);
@@ -182,7 +183,7 @@ static int begin(struct vv_gpu_sieve *s, struct vv_span *span, size_t n, uint32_
 	return rc || s->base.opt.method == VV_METHOD_FULL ? rc : fit_work(s);
 }
 
-/* ---- the operations --------------------------------------------------------------------------------------------------------- */
+/* ---- the operations -------------------------------------------------------------------------- */
 
 static int pass(struct vv_gpu_sieve *s, struct vv_span *span, size_t n, uint32_t ordinal, const struct vv_sink *sink)
 {
@@ -200,7 +201,7 @@ static int pass(struct vv_gpu_sieve *s, struct vv_span *span, size_t n, uint32_t
 	return rc;
 }
 
-/* Nothing of what was begun is still under way. The error that ended it stays. */
+/* Stops all work in progress. The error that ended it is kept. */
 static void stop(struct vv_gpu_sieve *s)
 {
 	struct vv_err_state why;
@@ -295,7 +296,7 @@ void vv_gpu_sieve_forget(struct vv_sieve *base, uint32_t ordinal)
 		s->dead[s->n_dead++] = ordinal;
 		return;
 	}
-	/* what cannot be remembered as dead must not be found */
+	/* an ordinal that cannot be listed as dead must not be found */
 	if (vv_cuda_enter(base->opt.device, &before) == 0) {
 		vv_known_map_clear(&s->known);
 		vv_known_map_clear(&s->nodes);

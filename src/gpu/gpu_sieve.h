@@ -8,7 +8,9 @@
 #include "gpu/work.h"
 
 enum {
-	VV_GPU_LANES = 2, /* streams of the fused pass, in turn, so that the end of one slice and the beginning of the next overlap */
+	/* Streams of the fused pass, used in turn: the end of a slice overlaps the beginning of the
+	 * next. */
+	VV_GPU_LANES = 2,
 };
 
 struct vv_gpu_sieve {
@@ -18,11 +20,12 @@ struct vv_gpu_sieve {
 	struct vv_known_map nodes; /* of the method tree */
 	struct vv_work work;
 	struct vv_outlet outlet;
-	cudaStream_t lane[VV_GPU_LANES], stream; /* fused; all else */
+	cudaStream_t lane[VV_GPU_LANES], stream; /* lane: the fused pass; stream: all else */
 	cudaEvent_t fused[VV_GPU_AHEAD];
 	cudaEvent_t judged, done; /* halfway through a batch; at its end */
-	cudaEvent_t placed[VV_WORK_TURNS], gathered[VV_WORK_TURNS]; /* fresh is there; it is not needed any more */
-	uint32_t *dead; /* ordinals that were forgotten and may still be in the maps */
+	/* the fresh numbers are written; they are not needed any more */
+	cudaEvent_t placed[VV_WORK_TURNS], gathered[VV_WORK_TURNS];
+	uint32_t *dead; /* forgotten ordinals that may still be in the maps */
 	size_t n_dead, cap_dead;
 };
 

@@ -2,7 +2,7 @@
 
 enum { LEAST_SLOTS = 64 };
 
-/* Three quarters full, and never full. */
+/* At most three quarters full. */
 static uint64_t slots_for(uint64_t n)
 {
 	uint64_t slots = n + n / 3 + LEAST_SLOTS;
@@ -33,7 +33,7 @@ static int make(struct vv_gpu_table *t, uint64_t slots, cudaStream_t stream)
 	return rc;
 }
 
-/* The entries of *t that are of no dead ordinal, in `slots` slots. */
+/* Moves the entries of *t, except those of dead ordinals, into a table of `slots` slots. */
 static int move(struct vv_gpu_table *t, uint64_t slots, const struct vv_gpu_table *also, const uint32_t *dead, uint32_t n_dead,
 		struct vv_gpu_moved *out, cudaStream_t stream)
 {
@@ -82,7 +82,7 @@ void vv_known_map_fini(struct vv_known_map *m)
 	*m = (struct vv_known_map){ 0 };
 }
 
-/* A table that was made under a higher limit takes no more memory than this one allows. */
+/* A table made under a higher limit shrinks to the memory of this one. */
 static int shrink(struct vv_gpu_table *t, uint64_t most, cudaStream_t stream)
 {
 	struct vv_gpu_table none = { 0 };
@@ -108,8 +108,9 @@ int vv_known_map_limit(struct vv_known_map *m, size_t limit, size_t usual, cudaS
 	return rc ? rc : shrink(&m->young, slots_for(limit), stream);
 }
 
-/* Room for n entries in young. Beside aged it has all its room at once: while it grows there are its old slots and its new ones, and together
- * they must not be more than two full generations have. */
+/* Makes room for n entries in young. If aged exists, young gets its full size at once. A growing
+ * table has old and new slots at the same time, which must not exceed two full generations
+ * together. */
 static int reserve(struct vv_known_map *m, size_t n, cudaStream_t stream)
 {
 	uint64_t want = slots_for(n > m->usual ? n : m->usual), most = slots_for(m->limit), have = m->young.slots;
@@ -151,7 +152,8 @@ void vv_known_map_end(struct vv_known_map *m, size_t entered, size_t promoted)
 	m->both += promoted;
 }
 
-/* A generation without its dead entries, counted anew; if there is no memory to rebuild it, nothing of it is left. */
+/* Removes the dead entries of a generation and counts it again. Without memory to rebuild it, the
+ * generation is emptied. */
 static int cleanse(struct vv_gpu_table *t, size_t *n, const struct vv_gpu_table *also, const uint32_t *dead, size_t n_dead, size_t *both,
 		   cudaStream_t stream)
 {

@@ -1,9 +1,11 @@
-/* What has come to the device in a room: the chunks' digests, and the bytes to their places. */
+/* Handles a room that has arrived on the device: checks the digests of its chunks and moves its
+ * bytes to their places. */
 #include "gpu/long.cuh"
 
 enum { CHECKS = VV_GPU_BLOCK / xxh3::QUARTERS };
 
-/* Four threads for each chunk. Those that have none come along: digests are summed up over the warp. */
+/* Four threads for each chunk. Threads without a chunk take part: digests are summed over the
+ * warp. */
 __device__ void check(const vv_gpu_landing &l, uint32_t block)
 {
 	__shared__ xxh3::long_secret secret;
@@ -23,7 +25,8 @@ __device__ void check(const vv_gpu_landing &l, uint32_t block)
 		*l.differs = 1;
 }
 
-/* A warp for each move, 16 bytes for each of its threads; before and behind those that begin at multiples of 16, single bytes. */
+/* A warp for each move, 16 bytes for each of its threads. Bytes before the first and after the last
+ * multiple of 16 are written singly. */
 template <class Get, class Get16> __device__ __forceinline__ void put(uint8_t *to, uint32_t len, const Get &get, const Get16 &get16)
 {
 	uint32_t head = min(len, (uint32_t)(-(uintptr_t)to % 16)), units = (len - head) / 16, tail = head + units * 16;
@@ -52,7 +55,7 @@ __device__ void place(const vv_gpu_landing &l, uint32_t block)
 		put(l.to + m.to, m.len, [=](uint32_t k) { return from[k]; }, [=](uint32_t k) { return load_anywhere(from + k); });
 }
 
-/* In one launch, which takes the host longer than the device. */
+/* One launch: a launch takes the host longer than the device. */
 __global__ void land(const vv_gpu_landing l, uint32_t checking)
 {
 	if (blockIdx.x < checking)

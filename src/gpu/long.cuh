@@ -1,4 +1,4 @@
-/* XXH3 of more than 240 bytes, straight from memory: four threads hash them. */
+/* XXH3 of more than 240 bytes, directly from memory: four threads hash them. */
 #ifndef VV_GPU_LONG_CUH
 #define VV_GPU_LONG_CUH
 
@@ -22,7 +22,7 @@ __device__ __forceinline__ void accumulate_stripes(xxh3::accumulator &acc, const
 	}
 }
 
-/* Of `chunk` bytes at p, in rounds of STRIPES: what this thread's quarter of the stripes adds up to. */
+/* Accumulates this thread's quarter of the stripes of `chunk` bytes at p, in rounds of STRIPES. */
 template <int STRIPES, bool ALIGNED>
 __device__ __forceinline__ xxh3::accumulator accumulate_grain(const uint8_t *p, uint32_t chunk, const xxh3::long_secret &s, int quarter)
 {

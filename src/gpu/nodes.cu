@@ -1,10 +1,11 @@
-/* The method tree: Tan 2023's Merkle tree over the numbers of a slice. A node is kept with the first item below it: `height` is that of the highest node
- * that begins there, `node` its digest. Two neighbours of a height and of one kind become the node above them. */
+/* The method tree: the Merkle tree of Tan 2023 over the numbers of a slice. A node is stored with
+ * the first item below it: `height` is that of the highest node that begins there, `node` its
+ * digest. Two neighbours of one height and one kind become the node above them. */
 #include "gpu/batch.cuh"
 #include "gpu/digest_table.cuh"
 #include "gpu/xxh3.cuh"
 
-enum { COVERED = 0xff }; /* height: it is the right half of a higher node */
+enum { COVERED = 0xff }; /* height: the item is in the right half of a higher node */
 
 __global__ void plant(const vv_gpu_batch b)
 {
@@ -16,7 +17,7 @@ __global__ void plant(const vv_gpu_batch b)
 	store(&b.node[i], digest_of(b, i));
 }
 
-/* Do the two halves of the node of this height that begins with item i have one kind, this one? */
+/* Are both halves of the node of this height at item i of this kind? */
 __device__ bool halves_agree(const vv_gpu_batch &b, uint32_t i, unsigned height, uint64_t kind)
 {
 	uint32_t half = 1u << (height - 1), number, other = i + half;
@@ -33,7 +34,7 @@ __device__ __forceinline__ void join(const vv_gpu_batch &b, uint32_t i, unsigned
 	b.height[i + (1u << (height - 1))] = COVERED;
 }
 
-/* ---- the map of nodes: others enter theirs meanwhile, but nobody waits for anybody */
+/* ---- the map of nodes: other threads enter theirs meanwhile, and no thread waits for another - */
 
 __device__ __forceinline__ vv_digest peek(const vv_digest *p)
 {
@@ -46,7 +47,7 @@ struct tally {
 	uint32_t entered, promoted;
 };
 
-/* Makes the free slot `at` that of node i; false if another node was first. */
+/* Takes the free slot `at` for node i; false if another node was first. */
 __device__ bool take_slot(const vv_gpu_table &t, uint32_t at, uint32_t i, vv_digest d, uint64_t place)
 {
 	if (swap_if(&t.place[at], VV_GPU_FREE, VV_GPU_CLAIM | i) != VV_GPU_FREE)
@@ -57,15 +58,15 @@ __device__ bool take_slot(const vv_gpu_table &t, uint32_t at, uint32_t i, vv_dig
 	return true;
 }
 
-/* Is the slot at `at`, whose place is `there`, that of d? */
+/* Does the slot at `at`, whose place is `there`, belong to d? */
 __device__ bool has_key(const vv_gpu_batch &b, uint32_t at, uint64_t there, vv_digest d)
 {
 	__threadfence(); /* the place before the key */
 	return equal(peek(there & VV_GPU_CLAIM ? &b.node[(uint32_t)there] : &b.young_nodes.key[at]), d);
 }
 
-/* The place of node i, whose digest d is in b.node; if none is known, `place` is entered, or if that is VV_GPU_FREE nothing. What aged knows
- * comes into young. */
+/* Returns the place of node i, whose digest d is in b.node. If none is known, `place` is entered,
+ * unless it is VV_GPU_FREE. Entries found in aged are copied to young. */
 __device__ uint64_t meet(const vv_gpu_batch &b, uint32_t i, vv_digest d, uint64_t place, tally &t)
 {
 	const vv_gpu_table &young = b.young_nodes;
@@ -97,9 +98,10 @@ __device__ uint64_t meet(const vv_gpu_batch &b, uint32_t i, vv_digest d, uint64_
 	}
 }
 
-/* ---- climbing */
+/* ---- climbing -------------------------------------------------------------------------------- */
 
-/* Nodes of ZERO and NEW. Those of NEW become known, unless a grain below them takes no part. */
+/* Makes nodes of ZERO and NEW. Those of NEW become known, unless a grain below them has no entry in
+ * the map. */
 __global__ void climb_new(const vv_gpu_batch b, unsigned height)
 {
 	uint32_t i = blockIdx.x * VV_GPU_BLOCK + threadIdx.x, half = 1u << (height - 1);
@@ -121,7 +123,7 @@ __global__ void climb_new(const vv_gpu_batch b, unsigned height)
 	count_block(t.promoted, &b.counts->nodes_promoted);
 }
 
-/* Nodes of COPY that are known. */
+/* Makes nodes of COPY that are known. */
 __global__ void climb_copy(const vv_gpu_batch b, unsigned height)
 {
 	uint32_t i = blockIdx.x * VV_GPU_BLOCK + threadIdx.x, half = 1u << (height - 1);
@@ -164,7 +166,7 @@ int vv_nodes_copies(const struct vv_gpu_batch *b, cudaStream_t stream)
 	return climb("joining what is known", climb_copy, b, stream);
 }
 
-/* ---- pieces: the highest nodes */
+/* ---- pieces: the highest nodes --------------------------------------------------------------- */
 
 __device__ __forceinline__ uint32_t roots_in(const vv_gpu_batch &b, int round)
 {

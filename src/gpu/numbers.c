@@ -25,7 +25,7 @@ void vv_numbers_fini(struct vv_numbers *g)
 	g->end = 0;
 }
 
-/* Everything anew, with no past. */
+/* Makes everything again, without a past. */
 static int start(struct vv_numbers *g, const struct vv_span *span, size_t n, uint32_t end)
 {
 	size_t tiles = end / VV_GRAIN_TILE;
@@ -74,7 +74,8 @@ static int copy(void *to, const void *from, size_t n, cudaStream_t stream)
 	return n ? vv_cuda_check(cudaMemcpyAsync(to, from, n, cudaMemcpyDeviceToDevice, stream), purpose) : 0;
 }
 
-/* The tiles' sums, too: of a tile that is cut off or grows they do not fit, and it is looked at grain by grain. */
+/* Moves the tiles' sums, too. They do not match tiles that are cut off or grow: those are compared
+ * grain by grain. */
 static int carry(struct vv_numbers *to, struct vv_gpu_span *now, const struct vv_numbers *from, const struct vv_gpu_span *was,
 		 cudaStream_t stream)
 {
@@ -89,7 +90,7 @@ static int carry(struct vv_numbers *to, struct vv_gpu_span *now, const struct vv
 			 tiles * sizeof(*to->of.tile), stream);
 }
 
-/* `was` stays as it is: it is needed if this fails. */
+/* `was` stays unchanged: it is needed if this fails. */
 static int carry_all(struct vv_numbers *now, const struct vv_numbers *was, cudaStream_t stream)
 {
 	struct vv_numbers_region *sorted = vv_mem_new(was->n, sizeof(*sorted));

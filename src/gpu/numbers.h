@@ -1,4 +1,4 @@
-/* What is remembered of the grains of a set, number by number, in device memory: see struct vv_gpu_numbers. */
+/* The state of a set's grains, number by number, in device memory: see struct vv_gpu_numbers. */
 #ifndef VV_GPU_NUMBERS_H
 #define VV_GPU_NUMBERS_H
 
@@ -9,7 +9,7 @@ struct vv_numbers_region {
 	struct vv_gpu_span span;
 };
 
-struct vv_numbers { /* all zero: of no regions; chunk and blank are set by the owner */
+struct vv_numbers { /* all zero: no regions; the owner sets chunk and blank */
 	struct vv_gpu_numbers of;
 	uint32_t end;
 	struct vv_numbers_region *region;
@@ -17,11 +17,12 @@ struct vv_numbers { /* all zero: of no regions; chunk and blank are set by the o
 };
 
 void vv_numbers_fini(struct vv_numbers *g);
-/* From now on it is about these spans, numbered up to `end`. What is remembered of a region's grains goes with them. */
+/* The set becomes these spans, numbered up to `end`. The state of a region's grains moves with
+ * them. */
 int vv_numbers_fit(struct vv_numbers *g, const struct vv_span *span, size_t n, uint32_t end, cudaStream_t stream);
-/* Tells the device where the spans are and what is remembered of them. */
+/* Copies the spans and their state to the device. */
 int vv_numbers_publish(struct vv_numbers *g, cudaStream_t stream);
-/* All grains have been looked at; or nothing is known of any. */
+/* All grains have been hashed; or nothing is known of any. */
 void vv_numbers_seen(struct vv_numbers *g);
 void vv_numbers_forget(struct vv_numbers *g);
 

@@ -1,12 +1,12 @@
-/* Where each grain that has changed comes from (docs/dedup.md, section 3). The items of a batch are in the order of their numbers, so of those
- * with the same digest the least is the one that comes first. */
+/* The origin of each changed grain (docs/dedup.md, section 3). The items of a batch are in the
+ * order of their numbers. So the least item with a digest is the first one. */
 #include "gpu/batch.cuh"
 #include "gpu/digest_table.cuh"
 
-/* In `from`, until all is resolved: as the item with this index. No item is REPEAT yet. */
+/* In `from`, until all is resolved: same as the item with this index. No item is REPEAT yet. */
 #define AS_ITEM KIND(VV_PIECE_REPEAT)
 
-/* ---- items */
+/* ---- items ----------------------------------------------------------------------------------- */
 
 /* A block has a group of tiles; a warp writes the items of one tile after the other. */
 __global__ void expand(const vv_gpu_batch b, uint32_t end, const vv_gpu_starts starts)
@@ -35,7 +35,7 @@ int vv_origins_expand(const struct vv_gpu_batch *b, uint32_t end, const struct v
 	return launch("listing what has changed", expand, blocks_for(end - b->first, VV_GPU_GROUP_NUMBERS), stream, *b, end, *starts);
 }
 
-/* ---- basic */
+/* ---- basic ----------------------------------------------------------------------------------- */
 
 __global__ void plain(const vv_gpu_batch b)
 {
@@ -54,9 +54,9 @@ int vv_origins_plain(const struct vv_gpu_batch *b, cudaStream_t stream)
 	return launch_items("listing what is new", plain, b, stream);
 }
 
-/* ---- list, tree and run */
+/* ---- list, tree and run ---------------------------------------------------------------------- */
 
-/* Only the first that come to a slot write. */
+/* Only the first items that come to a slot write. */
 __device__ void come_to(const vv_gpu_filter &f, uint32_t slot)
 {
 	uint32_t at = (slot & (f.bits - 1)) / 32, bit = 1u << slot % 32;
@@ -89,7 +89,7 @@ int vv_origins_claim(const struct vv_gpu_batch *b, cudaStream_t stream)
 	return rc ? rc : launch_items("looking up digests", claim_slots, b, stream);
 }
 
-/* Of the items of a block, in one number. */
+/* Counts of the items of a block, packed in one number. */
 enum { COUNT = 12 };
 
 static_assert(VV_GPU_PORTION < 1 << COUNT, "a count for each item");
@@ -105,7 +105,7 @@ __device__ __forceinline__ uint32_t count_in(uint64_t verdicts, uint64_t one)
 	return (uint32_t)(verdicts / one) % (1 << COUNT);
 }
 
-/* The first with its digest, which young does not have: aged may. */
+/* The first item with its digest, which young does not have. aged may have it. */
 __device__ uint64_t judge_first(const vv_gpu_batch &b, uint32_t i, uint32_t slot, uint64_t &verdicts)
 {
 	uint64_t place = VV_GPU_FREE;
@@ -125,7 +125,7 @@ __device__ uint64_t judge_first(const vv_gpu_batch &b, uint32_t i, uint32_t slot
 	return KIND(VV_PIECE_COPY) | place;
 }
 
-/* `place` is what was at its slot before any item was judged, or since then. */
+/* `place` is the place of the item's slot before any item was judged, or since then. */
 __device__ uint64_t judge_item(const vv_gpu_batch &b, uint32_t i, uint32_t item, uint32_t slot, uint64_t place, uint64_t &verdicts)
 {
 	if (item & VV_GPU_ZERO)
@@ -186,7 +186,7 @@ int vv_origins_judge(const struct vv_gpu_batch *b, cudaStream_t stream)
 	return launch_portions("finding out what is new", judge, b, stream);
 }
 
-/* Ranks: among those that are NEW, and << 32 among those that are shared. */
+/* Computes ranks: among the NEW items, and << 32 among the shared items. */
 __global__ void place(const vv_gpu_batch b)
 {
 	uint32_t item[VV_GPU_EACH], fresh[VV_GPU_EACH], shared[VV_GPU_EACH];
@@ -205,7 +205,8 @@ __global__ void place(const vv_gpu_batch b)
 #pragma unroll
 	for (int k = 0; k < VV_GPU_EACH; k++) {
 		uint32_t i = item_of(k), number = b.first + (item[k] & VV_GPU_NUMBER), bit = 1u << lane_of();
-		uint64_t here = rank + ((uint64_t)up_to_here(shared[k]) << 32 | up_to_here(fresh[k])); /* with this one */
+		/* this one included */
+		uint64_t here = rank + ((uint64_t)up_to_here(shared[k]) << 32 | up_to_here(fresh[k]));
 
 		if (fresh[k] & bit) {
 			b.fresh[(uint32_t)here - 1] = number;

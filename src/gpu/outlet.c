@@ -72,7 +72,7 @@ int vv_outlet_deliver(struct vv_outlet *o, unsigned most)
 	return 0;
 }
 
-/* The room that the next data go into. */
+/* The room for the next data. */
 static int take_room(struct vv_outlet *o, struct vv_outlet_room **out)
 {
 	struct vv_outlet_room *last = &o->room[(o->first + o->n + VV_OUTLET_ROOMS - 1) % VV_OUTLET_ROOMS];
@@ -129,7 +129,7 @@ int vv_outlet_copy(struct vv_outlet *o, const uint8_t *p, size_t len)
 	return rc;
 }
 
-/* By way of the next stage, as soon as what it had before has left it. */
+/* Uses the next stage, as soon as its previous data have left it. */
 static int fill_gathered(struct vv_outlet *o, struct vv_outlet_room *r, const uint32_t *number, size_t n)
 {
 	unsigned i = o->next;

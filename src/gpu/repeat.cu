@@ -1,10 +1,11 @@
-/* The method run: contents that this epoch has had before, a fixed way back. The nearest earlier item with the same digest is the one before it
- * among those of its slot, which is the same for all that have a digest. */
+/* The method run: contents that occurred before in this epoch, at a fixed distance. All items with
+ * one digest share a slot. So the nearest earlier item with the same digest is the previous one of
+ * that slot. */
 #include "gpu/batch.cuh"
 
-/* ---- back: of items that share their digest with another, or may */
+/* ---- back: of items that share their digest with another, or may ----------------------------- */
 
-enum { FEW = 8192 }; /* so few are faster compared with each other than sorted */
+enum { FEW = 8192 }; /* for so few, comparing all pairs is faster than sorting */
 
 __device__ void set_back(const vv_gpu_batch &b, uint32_t item, uint32_t other)
 {
@@ -14,7 +15,7 @@ __device__ void set_back(const vv_gpu_batch &b, uint32_t item, uint32_t other)
 		b.back[item] = number - before;
 }
 
-/* The last of the slots in tile[0..n) that is this one, + 1; 0: none. */
+/* The index + 1 of the last entry of tile[0..n) equal to this slot; 0: none. */
 __device__ __forceinline__ uint32_t last_alike(const uint4 *tile, uint32_t n, uint32_t slot)
 {
 	uint32_t last = 0;
@@ -31,7 +32,8 @@ __device__ __forceinline__ uint32_t last_alike(const uint4 *tile, uint32_t n, ui
 	return last;
 }
 
-/* A thread for each item that is shared: it looks at those before it, a block of them at a time, the nearest first. */
+/* A thread for each shared item compares it with the earlier ones, a block of them at a time,
+ * nearest first. */
 __global__ void look_back_all(const vv_gpu_batch b, uint32_t shared)
 {
 	__shared__ uint4 tile[VV_GPU_BLOCK / 4];
@@ -55,7 +57,7 @@ __global__ void look_back_all(const vv_gpu_batch b, uint32_t shared)
 		set_back(b, order[i], order[last - 1]);
 }
 
-/* slot and order are sorted by slot, and where that is the same by item. */
+/* slot and order are sorted by slot, then by item. */
 __global__ void look_back(const vv_gpu_batch b, const uint32_t *slot, const uint32_t *order, uint32_t shared)
 {
 	uint32_t i = blockIdx.x * VV_GPU_BLOCK + threadIdx.x;
@@ -64,7 +66,7 @@ __global__ void look_back(const vv_gpu_batch b, const uint32_t *slot, const uint
 		set_back(b, order[i], order[i - 1]);
 }
 
-/* Bits that tell the slots apart. */
+/* Bits that distinguish the slots. */
 static unsigned slot_bits(const vv_gpu_table *t)
 {
 	unsigned bits = 1;
@@ -86,7 +88,7 @@ int vv_repeat_back(const struct vv_gpu_batch *b, uint32_t shared, cudaStream_t s
 	return rc ? rc : launch("looking back", look_back, blocks_for(shared, VV_GPU_BLOCK), stream, *b, slot[0], order[0], shared);
 }
 
-/* ---- compare */
+/* ---- compare --------------------------------------------------------------------------------- */
 
 __device__ bool same_bytes(const uint8_t *p, const uint8_t *q, uint32_t chunk)
 {
@@ -118,7 +120,10 @@ int vv_repeat_compare(const struct vv_gpu_batch *b, cudaStream_t stream)
 	return launch_items("comparing bytes", compare, b, stream);
 }
 
-/* ---- choose: an A-run, COPY of consecutive grains, becomes REPEAT if it is a proper part of a B-run, COPY from one distance */
+/* ---- choose ---------------------------------------------------------------------------------- */
+
+/* An A-run, COPY of consecutive grains, becomes REPEAT if it is a proper part of a B-run, COPY from
+ * one distance. */
 
 __device__ __forceinline__ bool a_goes_on(const vv_gpu_batch &b, uint32_t i)
 {
@@ -130,7 +135,7 @@ __device__ __forceinline__ bool b_goes_on(const vv_gpu_batch &b, uint32_t i)
 	return adjoins(b, i) && is_copy(b.from[i]) && is_copy(b.from[i - 1]) && b.back[i] && b.back[i] == b.back[i - 1];
 }
 
-/* Of a warp: borders of A-runs, and of B-runs, before the items of a round. */
+/* Of a warp: borders of A-runs and of B-runs before the items of a round. */
 struct borders {
 	uint32_t a, b;
 };
@@ -142,7 +147,7 @@ __device__ __forceinline__ borders run_borders(const vv_gpu_batch &b, int round)
 	return { __ballot_sync(~0u, i < b.n && !a_goes_on(b, i)), __ballot_sync(~0u, i < b.n && !b_goes_on(b, i)) };
 }
 
-/* How many of A, << 32: of B. */
+/* The number of A, << 32: of B. */
 __device__ __forceinline__ uint64_t count_of(borders x)
 {
 	return (uint64_t)__popc(x.b) << 32 | __popc(x.a);
@@ -160,14 +165,15 @@ __global__ void count_runs(const vv_gpu_batch b)
 		b.portion[blockIdx.x] = all;
 }
 
-/* Of each A-run: which B-run its first item is in and which its last (these are the same if it lies in one), and whether that goes beyond. */
+/* Of each A-run: the B-runs of its first and its last item, which are equal if it is within one.
+ * Also, whether that B-run extends beyond it. */
 struct ends {
 	uint32_t *first, *last;
 };
 
 #define BEYOND (1u << 31)
 
-/* Also, for each item, its A-run. */
+/* Also stores the A-run of each item. */
 __global__ void number_runs(const vv_gpu_batch b, ends e, uint32_t *run)
 {
 	borders x[VV_GPU_EACH];

@@ -1,6 +1,7 @@
-/* The conductor of a pass. The fused pass runs ahead on streams of its own; behind it come batches, each of one slice or of several that have
- * changed little: its kernels, then its data through the outlet while the next batch is under way, which is begun before that where it can be, so
- * that the outlet never waits for it. The host waits for a batch's counts only. */
+/* Conducts a pass. The fused pass runs ahead on streams of its own. Batches follow, each of one
+ * slice or of several with few changes: first its kernels, then its data through the outlet. The
+ * next batch begins during that transfer, or before it if possible, so that the outlet never waits.
+ * The host waits for a batch's counts only. */
 #include "gpu/sieve_pass.h"
 
 static const char purpose[] = "dedup on the device";
@@ -9,10 +10,10 @@ struct sift {
 	struct vv_gpu_sieve *s;
 	const struct vv_sink *sink; /* NULL: the grains only become known */
 	uint32_t ordinal;
-	uint32_t slices, launched; /* all, and those that the fused pass has been begun for */
+	uint32_t slices, launched; /* all, and those whose fused pass has begun */
 	uint64_t n_data;           /* grains so far */
 	unsigned turn;             /* of the next batch, of VV_WORK_TURNS */
-	bool pending;              /* the last batch has pieces that the sink has not got */
+	bool pending;              /* the last batch has pieces that the sink does not have yet */
 };
 
 static int wait_for(cudaEvent_t e)
@@ -25,7 +26,7 @@ static int record(cudaEvent_t e, cudaStream_t stream)
 	return vv_cuda_check(cudaEventRecord(e, stream), purpose);
 }
 
-/* ---- the fused pass ----------------------------------------------------------------------------------------------------- */
+/* ---- the fused pass -------------------------------------------------------------------------- */
 
 static uint32_t slice_end(const struct vv_gpu_sieve *s, uint32_t slice)
 {
@@ -39,7 +40,7 @@ static bool aligned(const struct vv_gpu_span *span)
 	return (uintptr_t)span->p % 16 == 0;
 }
 
-/* Spans are taken together as long as they are alike. */
+/* Takes consecutive similar spans together. */
 static int fuse(struct vv_gpu_sieve *s, uint32_t slice, cudaStream_t stream)
 {
 	const struct vv_numbers *g = &s->numbers;
@@ -61,7 +62,7 @@ static int fuse(struct vv_gpu_sieve *s, uint32_t slice, cudaStream_t stream)
 	return rc;
 }
 
-/* As far ahead of the slice `next` as may be. */
+/* Begins as many slices ahead of `next` as allowed. */
 static int fuse_ahead(struct sift *p, uint32_t next)
 {
 	struct vv_gpu_sieve *s = p->s;
@@ -80,7 +81,7 @@ static int fuse_ahead(struct sift *p, uint32_t next)
 	return rc;
 }
 
-/* ---- a batch ---------------------------------------------------------------------------------------------------------------- */
+/* ---- a batch --------------------------------------------------------------------------------- */
 
 struct sieve_pass_batch {
 	struct vv_gpu_batch b;
@@ -100,7 +101,8 @@ static uint32_t not_zero_in(const struct sift *p, uint32_t slice)
 	return (uint32_t)(p->s->work.host->total[slice] >> 32);
 }
 
-/* May the slice be part of the batch too? Not if the maps would have to make room in between, nor with trees, which are those of slices. */
+/* May the slice be part of the batch, too? Not if the maps would have to make room in between. Not
+ * with trees either: a tree covers one slice. */
 static bool joins(const struct sift *p, const struct sieve_pass_batch *x, uint32_t slice)
 {
 	const struct vv_gpu_sieve *s = p->s;
@@ -137,7 +139,7 @@ static struct vv_gpu_filter make_filter(const struct vv_gpu_batch *b)
 	return f;
 }
 
-/* The slice `first`, and with it those after it that the fused pass is through with. */
+/* Collects the slice `first`, and the slices after it whose fused pass is done. */
 static int collect(struct sift *p, uint32_t first, struct sieve_pass_batch *x)
 {
 	struct vv_gpu_sieve *s = p->s;
@@ -163,7 +165,7 @@ static int collect(struct sift *p, uint32_t first, struct sieve_pass_batch *x)
 	return 0;
 }
 
-/* How much the last batch brought into the map of nodes is known when all its work is done. */
+/* The entries of the last batch in the map of nodes are known when all its work is done. */
 static int count_nodes(struct sift *p)
 {
 	struct vv_gpu_sieve *s = p->s;
@@ -206,7 +208,7 @@ static int make_room(struct sift *p, struct sieve_pass_batch *x)
 	return rc || s->base.opt.method != VV_METHOD_TREE ? rc : make_room_for_nodes(p, x);
 }
 
-/* To where it is known how many grains are new, and further, to where each comes from. */
+/* Counts the new grains, and then finds the origin of each grain. */
 static int judge(struct sift *p, struct sieve_pass_batch *x)
 {
 	struct vv_gpu_sieve *s = p->s;
@@ -220,7 +222,7 @@ static int judge(struct sift *p, struct sieve_pass_batch *x)
 		rc = vv_origins_claim(b, s->stream);
 	if (rc == 0 && looks_up)
 		rc = vv_origins_judge(b, s->stream);
-	if (rc == 0) /* the numbers that this turn had before have been used */
+	if (rc == 0) /* the earlier numbers of this turn have been used */
 		rc = vv_cuda_check(cudaStreamWaitEvent(s->stream, s->gathered[x->turn], 0), purpose);
 	if (rc == 0 && !looks_up)
 		rc = vv_origins_plain(b, s->stream);
@@ -235,7 +237,7 @@ static int judge(struct sift *p, struct sieve_pass_batch *x)
 	return rc || !looks_up ? rc : vv_origins_resolve(b, s->stream);
 }
 
-/* The next batch from this slice on that has items: none if there is no more. */
+/* Begins the next batch with items from this slice on, if there is one. */
 static int start(struct sift *p, uint32_t slice, struct sieve_pass_batch *x)
 {
 	int rc = 0;
@@ -284,7 +286,7 @@ static int cut(struct sift *p, const struct sieve_pass_batch *x, const struct vv
 	return rc ? rc : conclude(p, x);
 }
 
-/* ---- to the sink ---------------------------------------------------------------------------------------------------------- */
+/* ---- to the sink ----------------------------------------------------------------------------- */
 
 static const struct vv_numbers_region *region_of(const struct vv_numbers *g, uint32_t number)
 {
@@ -303,7 +305,7 @@ static int complain(const struct vv_numbers *g, uint32_t number, uint32_t back)
 				(uint64_t)(number - back - other->span.first) * g->of.chunk);
 }
 
-/* The pieces of a batch whose work is done. */
+/* Passes the pieces of a finished batch to the sink. */
 static int give_pieces(struct sift *p, unsigned turn)
 {
 	struct vv_gpu_sieve *s = p->s;
@@ -350,12 +352,14 @@ static int know_nodes(struct sift *p, const struct sieve_pass_batch *x)
 	return rc ? rc : conclude(p, x);
 }
 
-/* What is new and how the batch is cut up. What goes into the stages at once begins its way first. */
+/* Sends the new data and cuts the batch into pieces. Data that fit into the stages are sent
+ * first. */
 static int give(struct sift *p, const struct sieve_pass_batch *x, const struct vv_gpu_counts *judged, struct sieve_pass_batch *next, bool *begun)
 {
 	struct vv_gpu_sieve *s = p->s;
 	bool little = (uint64_t)judged->fresh * s->base.opt.chunk <= VV_OUTLET_STAGES * s->outlet.stage_len;
-	int rc = little ? give_data(p, x, judged->fresh) : 0, cutting = cut(p, x, judged); /* even if it fails: what is found in aged comes into young */
+	/* cut() runs even if that fails: finds in aged are copied to young */
+	int rc = little ? give_data(p, x, judged->fresh) : 0, cutting = cut(p, x, judged);
 
 	rc = rc ? rc : cutting;
 	if (rc == 0)
@@ -366,7 +370,7 @@ static int give(struct sift *p, const struct sieve_pass_batch *x, const struct v
 	return rc || little ? rc : give_data(p, x, judged->fresh);
 }
 
-/* A batch from where its counts are there; and the next one as far as that. */
+/* Does a batch once its counts have arrived, and the next one up to its counts. */
 static int do_batch(struct sift *p, const struct sieve_pass_batch *x, struct sieve_pass_batch *next)
 {
 	struct vv_gpu_counts judged;
@@ -387,7 +391,7 @@ static int do_batch(struct sift *p, const struct sieve_pass_batch *x, struct sie
 	return rc || begun ? rc : start(p, x->end, next);
 }
 
-/* The last batch's pieces, and all data. */
+/* Passes on the last batch's pieces, and all data. */
 static int finish(struct sift *p)
 {
 	int rc = 0;
@@ -414,7 +418,7 @@ static int do_all(struct sift *p)
 	return rc ? rc : count_nodes(p);
 }
 
-/* ---- what is called ---------------------------------------------------------------------------------------------------------- */
+/* ---- entry points ---------------------------------------------------------------------------- */
 
 int vv_sieve_pass_pass(struct vv_gpu_sieve *s, uint32_t ordinal, const struct vv_sink *sink)
 {

@@ -1,5 +1,6 @@
-/* Sorts pairs of a key and a value by the key, stable: least significant digits first. Our own, because the library's would bring the C++ runtime
- * into libvarve. A block has VV_GPU_PORTION pairs, a warp an equal share of them. */
+/* Sorts pairs of a key and a value by the key, stable: least significant digits first. It is our
+ * own, because the library's would bring the C++ runtime into libvarve. A block has VV_GPU_PORTION
+ * pairs, each warp an equal share of them. */
 #include "gpu/device.cuh"
 
 enum { DIGIT = 8, DIGITS = 1 << DIGIT, SHARE = VV_GPU_PORTION / WARPS };
@@ -11,7 +12,7 @@ __device__ __forceinline__ uint32_t digit_of(uint32_t key, unsigned shift)
 	return key >> shift & (DIGITS - 1);
 }
 
-/* How often a digit occurs in each warp's share. All threads of the block must come. */
+/* Counts each digit in each warp's share. All threads of the block must call. */
 __device__ void count_digits(const uint32_t *key, uint32_t n, unsigned shift, uint32_t (*count)[DIGITS])
 {
 	uint32_t warp = threadIdx.x / WARP, begin = blockIdx.x * VV_GPU_PORTION + warp * SHARE;
@@ -24,7 +25,7 @@ __device__ void count_digits(const uint32_t *key, uint32_t n, unsigned shift, ui
 	__syncthreads();
 }
 
-/* column[digit * blocks + block]: how many pairs of the block have the digit. */
+/* column[digit * blocks + block]: the number of pairs of the block with the digit. */
 __global__ void count_columns(const uint32_t *key, uint32_t n, unsigned shift, uint32_t *column)
 {
 	__shared__ uint32_t count[WARPS][DIGITS];
@@ -36,7 +37,8 @@ __global__ void count_columns(const uint32_t *key, uint32_t n, unsigned shift, u
 	column[threadIdx.x * gridDim.x + blockIdx.x] = sum;
 }
 
-/* A block for each digit: its column becomes the sums over the blocks before, and total[digit] that over all. */
+/* A block for each digit: its column becomes the sums over the earlier blocks, and total[digit] the
+ * sum over all. */
 __global__ void sum_columns(uint32_t *column, uint32_t blocks, uint32_t *total)
 {
 	uint32_t before = 0, all;
@@ -53,7 +55,7 @@ __global__ void sum_columns(uint32_t *column, uint32_t blocks, uint32_t *total)
 		total[blockIdx.x] = before;
 }
 
-/* Where the first pair of each warp's share with a digit goes. */
+/* The destination of the first pair of each warp's share with a digit. */
 __device__ void place_digits(const uint32_t *column, const uint32_t *total, uint32_t (*place)[DIGITS])
 {
 	uint32_t all, next = scan_block(total[threadIdx.x], &all) + column[threadIdx.x * gridDim.x + blockIdx.x];

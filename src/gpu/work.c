@@ -1,7 +1,7 @@
 #include "gpu/work.h"
 
-/* Bytes of all stages for each number of a slice, so that with the arrays below it all keeps within what vv_grain_limit counts for the work on
- * a slice; but small sets have this much. */
+/* Bytes of all stages for each number of a slice, and the least for small sets. With the arrays
+ * below, they stay within vv_grain_limit's memory for the work on a slice. */
 enum { STAGE_PER_NUMBER = 8, LEAST_STAGE = 1 << 20 };
 
 static const char purpose[] = "the work on a slice";
@@ -17,7 +17,7 @@ void vv_work_fini(struct vv_work *w)
 	*w = (struct vv_work){ 0 };
 }
 
-/* The next n things of the memory at base, or with base NULL where they would be. */
+/* The next n elements of the memory at base. With base NULL it only advances *at. */
 static void *carve(uint8_t *base, size_t *at, size_t n, size_t size)
 {
 	enum { ALIGN = 256 };
@@ -27,7 +27,7 @@ static void *carve(uint8_t *base, size_t *at, size_t n, size_t size)
 	return base ? base + begin : NULL;
 }
 
-/* Lays all arrays out; the bytes that they take. */
+/* Lays out all arrays; returns their bytes. */
 static size_t lay_out(struct vv_work *w, uint8_t *base)
 {
 	struct vv_gpu_batch *b = &w->batch;

@@ -1,12 +1,12 @@
-/* What the work on a batch needs: arrays on the device, as large as the items of a slice can be many, and memory of the host that the device
- * writes to. */
+/* Memory for the work on a batch: device arrays for as many items as a slice can have, and host
+ * memory that the device writes. */
 #ifndef VV_GPU_WORK_H
 #define VV_GPU_WORK_H
 
 #include "gpu/kernels.h"
 #include "gpu/outlet.h"
 
-enum { VV_WORK_TURNS = 2 }; /* while the data of a batch are on their way, the next batch is under way */
+enum { VV_WORK_TURNS = 2 }; /* the data of a batch are in transit during the next batch */
 
 struct vv_work_host {
 	struct vv_gpu_counts judged;              /* of a batch, halfway */
@@ -17,7 +17,7 @@ struct vv_work_host {
 struct vv_work { /* all zero is nothing */
 	uint32_t cap;   /* items */
 	uint32_t slices;
-	void *all;      /* one piece of device memory, that these lie in */
+	void *all;      /* one allocation of device memory for these */
 	struct vv_gpu_batch batch;
 	uint32_t *fresh[VV_WORK_TURNS];
 	uint8_t *stage[VV_OUTLET_STAGES];
@@ -27,7 +27,7 @@ struct vv_work { /* all zero is nothing */
 };
 
 void vv_work_fini(struct vv_work *w);
-/* For sets of so many numbers. */
+/* Fits the memory to sets of `end` numbers. */
 int vv_work_fit(struct vv_work *w, uint32_t end, uint32_t chunk);
 
 #endif

@@ -1,5 +1,6 @@
-/* XXH3-128 (Yann Collet's specification; seed 0 except for nodes of trees) in the pieces in which threads share the work. The result is the
- * canonical one, as core/format/digest.h has it: the same 16 bytes as on the host. */
+/* XXH3-128 (Yann Collet's specification; seed 0 except for nodes of trees), split into parts for
+ * threads that share the work. The result is the canonical one of core/format/digest.h: the same 16
+ * bytes as on the host. */
 #ifndef VV_GPU_XXH3_CUH
 #define VV_GPU_XXH3_CUH
 
@@ -35,7 +36,7 @@ constexpr uint64_t secret_at(int at)
 	return w;
 }
 
-/* The secret's word at a byte offset, as a constant of the program. */
+/* The secret's word at a byte offset, as a compile-time constant. */
 template <int AT> struct secret {
 	static constexpr uint64_t word = secret_at(AT);
 };
@@ -73,13 +74,13 @@ __device__ __forceinline__ vv_digest canonical(uint64_t low, uint64_t high)
 	return { { swap64(high), swap64(low) } };
 }
 
-/* ---- 17 to 128 bytes: one thread has all of it */
+/* ---- 17 to 128 bytes: one thread hashes all of them ------------------------------------------ */
 
 struct sums {
 	uint64_t low, high;
 };
 
-/* Two units that lie as far from the middle, with the secret from AT on. */
+/* Two units at the same distance from the middle, with the secret from AT on. */
 template <int AT> __device__ __forceinline__ void mix_pair(sums &s, unit a, unit b, uint64_t seed)
 {
 	s.low += fold(a.lo ^ (secret<AT>::word + seed), a.hi ^ (secret<AT + 8>::word - seed));
@@ -96,7 +97,7 @@ __device__ __forceinline__ vv_digest finish_short(sums s, uint64_t len, uint64_t
 	return canonical(avalanche(low), 0 - avalanche(high));
 }
 
-/* Of UNITS units, which `get(i)` gives. Pairs come from the middle outwards. */
+/* Mixes UNITS units, which `get(i)` returns. Pairs come from the middle outwards. */
 template <int UNITS, int PAIR = UNITS / 2 - 1> struct short_mix {
 	template <class Get> __device__ static __forceinline__ void run(sums &s, const Get &get, uint64_t seed)
 	{
@@ -126,11 +127,11 @@ __device__ __forceinline__ vv_digest node(vv_digest left, vv_digest right, unsig
 	return digest_short<2>([&](int i) { return i ? unit{ right.w[0], right.w[1] } : unit{ left.w[0], left.w[1] }; }, height);
 }
 
-/* ---- more than 240 bytes: four threads share it, each has a quarter of every stripe of 64 bytes */
+/* ---- more than 240 bytes: four threads, each with a quarter of every stripe of 64 bytes ------ */
 
 enum { QUARTERS = 4, STRIPE = 64, STRIPES_PER_BLOCK = 16, BLOCK = STRIPE * STRIPES_PER_BLOCK };
 
-/* The secret's words that thread `quarter` needs, where all threads of a block find them. */
+/* The secret's words for thread `quarter`, in memory that all threads of a block share. */
 struct long_secret {
 	uint64_t word[24];                 /* of the stripes, and of scrambling */
 	uint64_t last[QUARTERS][2];        /* of the last stripe */
@@ -150,7 +151,7 @@ __device__ __forceinline__ uint64_t secret_slow(int at)
 	return at % 8 ? lo >> 8 * (at % 8) | hi << (64 - 8 * (at % 8)) : lo;
 }
 
-/* By the first threads of a block; the others must wait for them. */
+/* Called by the first threads of a block; the others must wait for them. */
 __device__ __forceinline__ void fill_secret(long_secret &s, int thread)
 {
 	enum { LAST = 192 - STRIPE - 7, LOW = 11, HIGH = 192 - STRIPE - 11 };
@@ -206,7 +207,7 @@ __device__ __forceinline__ uint64_t sum_quarters(uint64_t v)
 	return v + __shfl_xor_sync(~0u, v, 2);
 }
 
-/* All four threads get it. */
+/* All four threads get the result. */
 __device__ __forceinline__ vv_digest finish_long(accumulator acc, const long_secret &s, int quarter, uint64_t len)
 {
 	uint64_t low = fold(acc.a ^ s.low[quarter][0], acc.b ^ s.low[quarter][1]);

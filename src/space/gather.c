@@ -13,9 +13,9 @@ struct gather_copying {
 	const uint32_t *number;
 	size_t n, step;
 	uint8_t *to;
-	size_t before; /* grains that were asked for and are there */
+	size_t before; /* requested grains that are present */
 	struct vv_gather_changes *out;
-	pthread_mutex_t lock; /* of what comes out */
+	pthread_mutex_t lock; /* of the output */
 	bool failed;
 };
 
@@ -40,7 +40,8 @@ static void note_change(struct gather_copying *c, size_t i, const struct vv_dige
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* Other threads may write the regions: the digest of what is stored is that of the copy, whatever was found before. */
+/* Other threads may write the regions: the stored digest is that of the copy, not the earlier
+ * one. */
 static void check_copy(struct gather_copying *c, size_t i, uint32_t n)
 {
 	struct vv_digest now[VV_GRAIN_TILE], *was = c->g->past->digest + c->number[i];
@@ -58,7 +59,8 @@ static void check_copy(struct gather_copying *c, size_t i, uint32_t n)
 static void copy_task(void *arg, size_t task)
 {
 	struct gather_copying *c = arg;
-	size_t most = c->g->past ? VV_GRAIN_TILE : SIZE_MAX; /* what was copied is hashed while it is at hand */
+	/* the copy is hashed while it is in the cache */
+	size_t most = c->g->past ? VV_GRAIN_TILE : SIZE_MAX;
 	size_t i = task * c->step, end = c->n - i < c->step ? c->n : i + c->step, len;
 
 	for (; i < end; i += len) {
@@ -104,7 +106,7 @@ struct comparing {
 	const struct vv_gather *g;
 	const struct vv_find *f;
 	size_t n, step;
-	atomic_size_t worst; /* the first of the finds that is not what it should be */
+	atomic_size_t worst; /* the first of the finds that differs from its expected bytes */
 };
 
 static bool is_zero(const uint8_t *p, size_t n)
@@ -124,7 +126,7 @@ static bool as_claimed(const struct vv_gather *g, const struct vv_find *f)
 	return true;
 }
 
-/* Is a copy of it what was found in it? */
+/* Does a copy of the grain still have the found digest? */
 static bool is_as_found(const struct vv_gather *g, uint32_t number, uint8_t copy[VV_GRAIN_MAX])
 {
 	struct vv_digest now;
@@ -135,7 +137,7 @@ static bool is_as_found(const struct vv_gather *g, uint32_t number, uint8_t copy
 	return vv_digest_equal(&now, &g->past->digest[number]);
 }
 
-/* The bytes differ: is it that a thread has written there? */
+/* The bytes differ: has a thread written there? */
 static bool was_written(const struct vv_gather *g, const struct vv_find *f)
 {
 	uint8_t a[VV_GRAIN_MAX], b[VV_GRAIN_MAX];

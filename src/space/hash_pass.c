@@ -1,6 +1,7 @@
 #include "space/hash_pass.h"
 
-enum { TASK = 1 << 18 }; /* bytes that a thread takes at a time: whole tiles of the largest grains */
+/* bytes that a thread takes at a time: whole tiles of the largest grains */
+enum { TASK = 1 << 18 };
 
 static uint32_t low_bits(uint32_t n)
 {
@@ -24,7 +25,7 @@ static uint32_t maybe_changed(const struct vv_span *span, uint32_t chunk, uint32
 	return bits;
 }
 
-/* Hashes grains i..i+n-1 of a tile; the bits of those whose digest is another one than before. */
+/* Hashes grains i..i+n-1 of a tile; returns the bits of those with a changed digest. */
 static uint32_t hash(const struct vv_hash_pass *s, const uint8_t *p, struct vv_digest *old, uint32_t i, uint32_t n)
 {
 	struct vv_digest now[VV_GRAIN_TILE];
@@ -86,7 +87,7 @@ static void look_at(struct vv_hash_pass *s, uint32_t number, uint32_t end)
 	}
 }
 
-/* Until there is nothing left to take. */
+/* Runs until no task is left. */
 static void work(struct vv_hash_pass *s)
 {
 	size_t n = s->end - s->begin, step = n ? TASK / s->opt->chunk : 0, at;
@@ -95,7 +96,7 @@ static void work(struct vv_hash_pass *s)
 		look_at(s, s->begin + (uint32_t)at, n - at < step ? s->end : s->begin + (uint32_t)(at + step));
 }
 
-/* ---- memory that may not be there -------------------------------------------------------------------------------------------------- */
+/* ---- memory that may not be there ------------------------------------------------------------ */
 
 static void guarded(const struct vv_sieve_options *opt, void (*fn)(void *arg), void *arg, struct vv_hash_pass_fault *fault)
 {

@@ -1,4 +1,4 @@
-/* The host's memory as a space: nothing has to be brought anywhere. */
+/* The host's memory as a space: no transfer is needed. */
 #include "base/mem.h"
 #include "space/host_sieve.h"
 #include <string.h>

@@ -17,11 +17,12 @@ struct sieve {
 	struct vv_known_grains nodes; /* of the method tree */
 };
 
-/* What is needed of a slice, for as long as a pass: one piece of memory, of which only as much is ever touched as there are grains that have
- * changed. */
+/* Memory for a slice during a pass. It is one allocation, touched only in proportion to the number
+ * of changed grains. */
 struct host_sieve_work {
 	size_t bytes;
-	uint32_t *changed[2], *zeros[2]; /* by tile, of this slice and of the next one: which of them is which follows from its number */
+	/* by tile, of this slice and the next one; the slice's number selects */
+	uint32_t *changed[2], *zeros[2];
 	struct vv_find *find;
 	uint32_t *fresh; /* numbers of those that are NEW */
 	uint32_t *last;  /* LAST for each COPY: the latest find from a place, plus 1 */
@@ -57,7 +58,7 @@ static bool looks_up(const struct sieve *s)
 	return s->base.opt.method >= VV_METHOD_LIST;
 }
 
-/* ---- memory ----------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static int work_init(struct host_sieve_work *w, uint32_t end)
 {
@@ -85,7 +86,7 @@ static void work_fini(struct host_sieve_work *w)
 	w->node = NULL;
 }
 
-/* The set is these spans now; what is known follows from how many grains they have. */
+/* The set becomes these spans; the size of the maps follows from their number of grains. */
 static int fit(struct sieve *s, struct vv_span *span, size_t n)
 {
 	const struct vv_sieve_options *opt = &s->base.opt;
@@ -133,7 +134,7 @@ static uint32_t end_of(const struct sieve *s, uint32_t begin)
 	return s->past.end - begin < VV_GRAIN_SLICE ? s->past.end : begin + VV_GRAIN_SLICE;
 }
 
-/* The slice that begins there, or none. */
+/* Begins the slice at `begin`, if there is one. */
 static bool pass_next(struct pass *p, uint32_t begin)
 {
 	p->begin = begin;
@@ -150,9 +151,9 @@ static void sweep(struct pass *p, uint32_t begin)
 		vv_hash_pass_begin(&p->sweep, begin, end_of(p->s, begin), p->w.changed[which], p->w.zeros[which]);
 }
 
-/* ---- what became of a grain ------------------------------------------------------------------------------------------- */
+/* ---- finds of a grain ------------------------------------------------------------------------ */
 
-/* The grains that have changed; those that are not zero are NEW, for now. */
+/* Collects the changed grains. Those that are not zero are NEW for now. */
 static void collect(struct pass *p)
 {
 	const struct host_sieve_work *w = &p->w;
@@ -182,7 +183,7 @@ static const struct vv_digest *digest_of(const struct pass *p, const struct vv_f
 	return &p->s->past.digest[f->at];
 }
 
-/* The maps are ready for this slice. */
+/* Prepares the maps for this slice. */
 static int begin_known(struct pass *p, size_t *take)
 {
 	int rc = vv_known_grains_begin(&p->s->known, p->m, take);
@@ -192,7 +193,7 @@ static int begin_known(struct pass *p, size_t *take)
 	return rc;
 }
 
-enum { AHEAD = 16 }; /* so far that memory has answered */
+enum { AHEAD = 16 }; /* enough for memory to answer */
 
 static void prefetch(const struct pass *p, size_t i)
 {
@@ -246,7 +247,7 @@ static size_t last_home(const struct vv_find *f, size_t slots)
 	return (size_t)((unsigned __int128)(f->from * 0x9e3779b97f4a7c15u) * slots >> 64);
 }
 
-/* The place in `last` for what is at this find's place. */
+/* The slot in `last` for the content at this find's place. */
 static uint32_t *last_of(const struct host_sieve_work *w, const struct vv_find *f, size_t slots)
 {
 	size_t at = last_home(f, slots);
@@ -256,7 +257,8 @@ static uint32_t *last_of(const struct host_sieve_work *w, const struct vv_find *
 	return &w->last[at];
 }
 
-/* How far before each COPY the same content was met last: that was a COPY from the same place, or is NEW, and then there. */
+/* Sets the distance from each COPY back to the last grain with the same content. That was a COPY
+ * from the same place, or the NEW grain there. */
 static void look_back(struct pass *p)
 {
 	size_t slots = LAST * p->n_copies;
@@ -280,7 +282,7 @@ static void look_back(struct pass *p)
 	}
 }
 
-/* ---- a pass ------------------------------------------------------------------------------------------------------------ */
+/* ---- a pass ---------------------------------------------------------------------------------- */
 
 static size_t cut(struct pass *p)
 {
@@ -307,8 +309,9 @@ static void count(struct pass *p)
 	c->known += p->n_copies;
 }
 
-/* Some of the fresh grains were written by other threads after they were swept: what they held then is not where the map says. Those that were to be copied from
- * there, and may hold it still, become fresh themselves. */
+/* Other threads wrote some fresh grains after they were hashed: the old content is not where the
+ * map says. Grains to be copied from there, which may still hold the old content, become fresh
+ * themselves. */
 static int mend(struct pass *p, const struct vv_gather_changes *c)
 {
 	static const uint32_t changed = UINT32_MAX;
@@ -330,12 +333,13 @@ static int mend(struct pass *p, const struct vv_gather_changes *c)
 		p->n_copies--;
 		p->s->base.counts.known_here--;
 	}
-	rc = vv_gather_data(&p->gather, p->w.fresh + n, p->n_fresh - n, p->sink, &late); /* which nobody refers to, whatever they hold */
+	/* no piece refers to these, whatever their content */
+	rc = vv_gather_data(&p->gather, p->w.fresh + n, p->n_fresh - n, p->sink, &late);
 	vv_mem_free(late.v);
 	return rc;
 }
 
-/* The data of what is fresh. */
+/* Gathers the data of the fresh grains. */
 static int gather(struct pass *p)
 {
 	struct vv_gather_changes c = { 0 };
@@ -347,7 +351,7 @@ static int gather(struct pass *p)
 	return rc;
 }
 
-/* Of a slice that was swept. Meanwhile the others of the pool sweep the next one. */
+/* Works on a hashed slice. Meanwhile the other threads of the pool hash the next one. */
 static int do_slice(struct pass *p)
 {
 	const struct vv_sieve_options *opt = &p->s->base.opt;
@@ -368,7 +372,9 @@ static int do_slice(struct pass *p)
 		rc = vv_gather_compare(&p->gather, p->w.find, p->n);
 	if (rc)
 		return rc;
-	n = cut(p); /* even if the epoch will not count: which nodes are remembered as met must not depend on how far it came */
+	/* even if the epoch is discarded: the set of remembered nodes must not depend on its
+	 * progress */
+	n = cut(p);
 	return gathered ? gathered : p->sink->pieces(p->sink->arg, p->w.piece, n);
 }
 
@@ -413,10 +419,10 @@ bool vv_host_sieve_holds(const struct vv_sieve *base, uint32_t number, uint32_t 
 	return true;
 }
 
-/* ---- what a session continues from ------------------------------------------------------------------------------------ */
+/* ---- the state that a session continues from ------------------------------------------------- */
 
-/* The grains of this slice that are there, may be used, and are not zero: as many as the map can hold, and how many there are. The
- * method tree looks at all of them. */
+/* Collects the grains of this slice that are present, usable and not zero: up to the map's
+ * capacity, and counts all. The method tree looks at all of them. */
 static void collect_usable(struct pass *p, const struct vv_number_range *usable, size_t n)
 {
 	const struct vv_last_digests *past = &p->s->past;
@@ -511,7 +517,7 @@ void vv_host_sieve_forget(struct vv_sieve *base, uint32_t ordinal)
 	vv_known_grains_kill(&s->nodes, ordinal);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 int vv_host_sieve_open(const struct vv_sieve_options *opt, struct vv_pool *pool, struct vv_sieve **out)
 {

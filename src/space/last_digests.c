@@ -47,7 +47,7 @@ static int by_id(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Bit by bit, so that there is never room for all of them twice. */
+/* Step by step, so that no second copy of all digests is needed. */
 static void move_digests(struct vv_digest *to, struct vv_digest *from, size_t n)
 {
 	enum { STEP = 1 << 16 };
@@ -60,7 +60,7 @@ static void move_digests(struct vv_digest *to, struct vv_digest *from, size_t n)
 	}
 }
 
-/* Bits beyond the end of a region that has become shorter are nobody's. */
+/* Bits beyond the end of a shortened region belong to no grain. */
 static void move(struct vv_last_digests *to, const struct vv_last_digests_region *now, const struct vv_last_digests *from,
 		 const struct vv_last_digests_region *was)
 {

@@ -1,4 +1,4 @@
-/* What the grains of a set held when they were looked at last: a digest for each number. */
+/* The content of a set's grains at the last look: a digest for each number. */
 #ifndef VV_SPACE_LAST_DIGESTS_H
 #define VV_SPACE_LAST_DIGESTS_H
 
@@ -15,9 +15,10 @@ struct vv_last_digests { /* all zero is no past */
 };
 
 void vv_last_digests_fini(struct vv_last_digests *p);
-/* From now on it is about these spans, numbered up to `end`. What is known of a region's grains goes with them. */
+/* The set becomes these spans, numbered up to `end`. Known digests of a region move with its
+ * grains. */
 int vv_last_digests_fit(struct vv_last_digests *p, const struct vv_span *span, size_t n, uint32_t end);
-/* Nothing is known of any grain. */
+/* Drops the digests of all grains. */
 void vv_last_digests_forget(struct vv_last_digests *p);
 
 #endif

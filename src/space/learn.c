@@ -9,11 +9,11 @@ struct learning {
 	const struct vv_sieve_options *opt;
 	struct vv_last_digests *past;
 	const struct vv_grain_bytes *lesson;
-	size_t n, *first; /* task of each lesson; there are as many as the last one says */
+	size_t n, *first; /* first task of each lesson; the last entry is the number of tasks */
 	uint32_t step;    /* grains of a task */
 };
 
-/* Neighbours of other threads are in the same word. */
+/* Atomic: the same word has bits of other threads' grains. */
 static void note(uint32_t *word, uint32_t first, uint32_t n, bool there)
 {
 	uint32_t bits = (n < VV_GRAIN_TILE ? (1u << n) - 1 : UINT32_MAX) << first;
@@ -40,7 +40,7 @@ static void learn(const struct learning *l, uint32_t at, uint32_t len, const uin
 	}
 }
 
-/* The lesson that a task is of. */
+/* The lesson of a task. */
 static size_t find(const struct learning *l, size_t task)
 {
 	size_t i;

@@ -1,4 +1,4 @@
-/* In place of the space of a device, where none was built in. */
+/* Replaces the space of a device in builds without one. */
 #include "space/space.h"
 
 const struct vv_space *vv_space_cuda(void)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOMES_MOST = 1 << 28 }; /* bytes of a rank's list */
+enum { HOMES_MOST = 1 << 28 }; /* limit of a rank's list in bytes */
 
 int vv_copies_lookup_read(struct vv_layer_file *f, struct vv_copies_section *out)
 {
@@ -73,7 +73,7 @@ static bool among(const uint64_t *home, size_t n, uint64_t layer)
 	return n && bsearch(&layer, home, n, sizeof(*home), by_number);
 }
 
-/* What one layer says of them. One that cannot be read has nothing to give either. */
+/* Reads the entries of one layer for these layers. An unreadable layer has none. */
 static int ask_layer(const struct vv_lineage *lin, uint64_t layer, const uint64_t *home, size_t n, struct vv_copies_lookup *out)
 {
 	struct vv_layer_file *f = NULL;
@@ -94,7 +94,8 @@ static int ask_layer(const struct vv_lineage *lin, uint64_t layer, const uint64_
 	return rc == VV_ENOMEM ? rc : 0;
 }
 
-/* What the layers of this store say of the layers home[0..n-1] (ascending). Layers that cannot be read say nothing. */
+/* Collects the entries of this store's layers for the layers home[0..n-1] (ascending). Unreadable
+ * layers have none. */
 static int collect(const struct vv_lineage *lin, const uint64_t *home, size_t n, struct vv_copies_lookup *out)
 {
 	struct vv_listing l = { 0 };
@@ -135,7 +136,7 @@ const struct vv_other_copy *vv_copies_lookup_find(const struct vv_copies_lookup 
 	return NULL;
 }
 
-/* ---- all ranks -------------------------------------------------------------------------------------------------------------- */
+/* ---- all ranks ------------------------------------------------------------------------------- */
 
 static size_t distinct(uint64_t *v, size_t n)
 {
@@ -149,7 +150,7 @@ static size_t distinct(uint64_t *v, size_t n)
 	return kept;
 }
 
-/* The layers that any rank misses something of. */
+/* The layers with missing bytes on any rank. */
 static int gather_homes(struct vv_group *g, int rc, uint64_t *mine, size_t n_mine, uint64_t **out, size_t *n)
 {
 	struct vv_exchange m = { 0 };

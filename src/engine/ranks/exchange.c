@@ -74,7 +74,7 @@ int vv_exchange_gather(struct vv_exchange *m, struct vv_group *g, int rc, const 
 		longest = m->in_len[r] > longest ? m->in_len[r] : longest;
 	}
 	if (rc || !longest)
-		return rc; /* all have seen the same */
+		return rc; /* the same on all ranks */
 	m->in_sum = longest * g->size;
 	vv_mem_free(m->out);
 	m->out = vv_mem_new((size_t)longest, 1);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- the group ------------------------------------------------------------------------------------------------------------- */
+/* ---- the group ------------------------------------------------------------------------------- */
 
 void vv_group_close(struct vv_group *g)
 {
@@ -30,7 +30,7 @@ int vv_group_open(const struct varve_comm *plug, double patience, struct vv_grou
 		plug->close(plug->side);
 		plug->close(plug->ctx);
 	}
-	if (g) { /* each is closed if it cannot be opened */
+	if (g) { /* a channel is closed also if its opening fails */
 		rc = vv_comm_open(plug, plug->ctx, patience, &g->comm);
 		side = vv_comm_open(plug, plug->side, patience, &g->side);
 		rc = rc ? rc : side;
@@ -52,7 +52,7 @@ int vv_group_open(const struct varve_comm *plug, double patience, struct vv_grou
 	return 0;
 }
 
-/* ---- one mind -------------------------------------------------------------------------------------------------------------- */
+/* ---- agreement ------------------------------------------------------------------------------- */
 
 static const char *call_name(uint64_t call)
 {
@@ -100,7 +100,8 @@ int vv_group_check_call(struct vv_group *g, enum vv_group_call call, uint64_t de
 
 int vv_group_check_call_max(struct vv_group *g, enum vv_group_call call, uint64_t *value)
 {
-	uint64_t v[4] = { call, ~(uint64_t)call, *value, 0 }; /* as many as in vv_group_check_call, which another rank may have called */
+	/* as many as in vv_group_check_call, which another rank may have called */
+	uint64_t v[4] = { call, ~(uint64_t)call, *value, 0 };
 	int rc = vv_comm_allreduce(g->comm, v, 4, VARVE_MAX);
 
 	if (rc == 0 && v[0] != ~v[1])
@@ -111,7 +112,7 @@ int vv_group_check_call_max(struct vv_group *g, enum vv_group_call call, uint64_
 	return 0;
 }
 
-/* What a rank has heard from another it passes on in that one's name. */
+/* A rank passes on another rank's error in the name of that rank. */
 int vv_group_adopt_error(const struct vv_group *g, uint32_t who, struct vv_err_state *told)
 {
 	const char *words = told->message;
@@ -125,7 +126,7 @@ int vv_group_adopt_error(const struct vv_group *g, uint32_t who, struct vv_err_s
 	return who == g->rank ? vv_err_set(code, "%s", words) : vv_err_set(code, "rank %u: %s", who, words);
 }
 
-/* Every rank hears what the lowest rank that failed has to say. */
+/* Every rank gets the error of the lowest rank that failed. */
 static int broadcast_error(struct vv_group *g, struct vv_comm *c, uint32_t who, int rc)
 {
 	struct vv_err_state e;
@@ -167,9 +168,9 @@ int vv_group_agree(struct vv_group *g, struct vv_comm *c, int rc)
 	return vv_group_sum(g, c, rc, NULL, 0);
 }
 
-/* ---- commit records -------------------------------------------------------------------------------------------------------- */
+/* ---- commit records -------------------------------------------------------------------------- */
 
-/* The record goes from rank `who`, which has it as `b`, to all places that lack it. */
+/* The record goes from rank `who`, which has it as `b`, to all storage nodes that lack it. */
 static int hand_commit(struct vv_context *ctx, uint32_t who, const struct vv_buf *b, bool has)
 {
 	struct vv_group *g = ctx->group;
@@ -196,7 +197,7 @@ static int hand_commit(struct vv_context *ctx, uint32_t who, const struct vv_buf
 	return rc;
 }
 
-/* A place that missed the record of an epoch, because the job died then, gets it now. */
+/* A storage node that missed the record of an epoch, because the job died then, gets it now. */
 int vv_group_spread_commit(struct vv_context *ctx, uint64_t epoch)
 {
 	struct vv_group *g = ctx->group;
@@ -212,7 +213,7 @@ int vv_group_spread_commit(struct vv_context *ctx, uint64_t epoch)
 	has = has && vv_buf_check(&b) == 0;
 	have = has;
 	rc = vv_comm_allreduce(g->comm, &have, 1, VARVE_SUM);
-	if (rc == 0 && !have) /* one that is damaged is not one that never was */
+	if (rc == 0 && !have) /* a damaged record is not an absent one */
 		rc = vv_group_agree(g, g->comm, read == VV_EDAMAGED ? read : 0);
 	if (rc == 0 && have && have < g->size) {
 		who = has ? g->rank : g->size;

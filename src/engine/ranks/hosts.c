@@ -8,7 +8,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* Two ranks store in one place if one sees what the other wrote. Most often all see what rank 0 wrote. */
+/* Two ranks share a storage node if one sees the files of the other. Most often all see those of
+ * rank 0. */
 enum { MARK = 16 };
 
 static void mark_name(char out[VV_NAME_MAX], const char *lineage, uint32_t rank)
@@ -24,7 +25,7 @@ static int put_mark(struct vv_store *store, const char *lineage, uint32_t rank, 
 	return vv_store_put(store, object, mark, MARK);
 }
 
-/* 1: rank's mark is to be seen here; 0: it is not. */
+/* Returns 1: the rank's mark is visible here; 0: it is not. */
 static int see_mark(struct vv_store *store, const char *lineage, uint32_t rank, const uint8_t mark[MARK])
 {
 	char object[VV_NAME_MAX];
@@ -50,7 +51,7 @@ static void remove_mark(struct vv_store *store, const char *lineage, uint32_t ra
 	vv_store_remove(store, object);
 }
 
-/* The ranks whose marks are to be seen here: the lowest of them is this place's. */
+/* Finds the lowest rank whose mark is visible here. It identifies this storage node. */
 static int lowest_here(struct vv_group *g, struct vv_store *store, const char *lineage, const uint8_t mark[MARK],
 		       uint32_t *lowest)
 {
@@ -95,7 +96,7 @@ static int find_place(struct vv_group *g, struct vv_store *store, const char *li
 	return rc;
 }
 
-/* A machine is known by its boot: host names are not always different. */
+/* A machine is identified by its boot: host names are not always different. */
 static void machine(char out[64])
 {
 	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -131,7 +132,7 @@ static int find_hosts(struct vv_group *g)
 	return rc;
 }
 
-/* Ranks with stores of their own stand for hosts of their own. */
+/* Ranks with stores of their own count as hosts of their own. */
 static void hosts_by_place(struct vv_group *g)
 {
 	for (uint32_t r = 0; g->has_local_stores && r < g->size; r++)

@@ -1,10 +1,11 @@
-/* Where ranks store: which of them see the same store, and which are on the same machine. */
+/* Finds the ranks that see the same store, and those on the same machine. */
 #ifndef VV_ENGINE_RANKS_HOSTS_H
 #define VV_ENGINE_RANKS_HOSTS_H
 
 #include "engine/ranks/group.h"
 
-/* All ranks, after each has opened its store: finds g->place, g->host and g->split. */
+/* Called by all ranks, after each has opened its store. Sets g->storage_node, g->host and
+ * g->has_local_stores. */
 int vv_hosts_find(struct vv_group *g, struct vv_store *store, const char *lineage);
 
 #endif

@@ -5,7 +5,7 @@
 #include "engine/ranks/exchange.h"
 #include <stdlib.h>
 
-enum { MOST = 1 << 30 }; /* bytes of a place's list */
+enum { MOST = 1 << 30 }; /* limit of a storage node's list in bytes */
 
 void vv_layer_holders_fini(struct vv_layer_holders *h)
 {
@@ -22,7 +22,7 @@ static int by_layer(const void *a, const void *b)
 	return (x->storage_node > y->storage_node) - (x->storage_node < y->storage_node);
 }
 
-/* What the leader of a place sees. */
+/* Writes the list of layers that the leader of a storage node sees. */
 static int put_list(const struct vv_lineage *lin, uint64_t from, struct vv_buf *b)
 {
 	struct vv_listing l = { 0 };

@@ -1,6 +1,7 @@
-/* What lies in this place is read as ever. The rest is asked for in rounds, which bound the memory: who holds which layer is known
- * from the listings of the places, and each rank of a place answers a share of what is asked of it. What turns out to be bad is
- * looked for where the layers with the other copies say, until all is there or nothing is left to try. */
+/* Layers of this storage node are read as usual. Other bytes are requested in rounds, which limit
+ * the memory. The holders of each layer are known from the lists of the storage nodes. Each rank of
+ * a storage node answers a share of its requests. Bad bytes are looked up in the layers' other
+ * copies, until all are read or no copy is left. */
 #include "engine/ranks/remote_read.h"
 #include "engine/threads.h"
 #include "base/err.h"
@@ -14,14 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUND = 64 << 20 }; /* bytes that a rank sends or gets in a round, about */
+enum { ROUND = 64 << 20 }; /* bytes that a rank sends or receives in a round, about */
 
 struct flaw { /* of an answer */
 	uint64_t off, len;
 };
 
-struct slice { /* what one rank is asked for */
-	size_t first, end, next; /* needs; and the first that was not asked for yet */
+struct slice { /* the requests to one rank */
+	size_t first, end, next; /* needs; next: the first need without a request */
 	uint64_t bytes, asked;
 };
 
@@ -34,12 +35,12 @@ struct fetch {
 	bool *copied;
 	struct vv_listing here;
 	struct vv_layer_holders holders;
-	bool knows;              /* the holders */
+	bool knows;              /* the holders are known */
 	bool spread;             /* each layer is read by one rank of a host */
-	uint64_t oldest;         /* epoch that is needed */
+	uint64_t oldest;         /* oldest epoch that is needed */
 	struct vv_salvage_needs local, remote, bad;
 	struct vv_warned warned;
-	struct slice *slice;     /* of the round under way */
+	struct slice *slice;     /* of the round in progress */
 };
 
 static int order_number(uint64_t x, uint64_t y)
@@ -47,7 +48,7 @@ static int order_number(uint64_t x, uint64_t y)
 	return (x > y) - (x < y);
 }
 
-/* Of the ranks that are of one place, or host: number k of them, counted round and round. */
+/* Number k, cyclically, of the ranks of one storage node or host. */
 static uint32_t pick(const uint32_t *of, uint32_t size, uint32_t which, uint32_t k)
 {
 	uint32_t n = 0;
@@ -60,7 +61,7 @@ static uint32_t pick(const uint32_t *of, uint32_t size, uint32_t which, uint32_t
 			return r;
 }
 
-/* Of the ranks of this host, the one that reads a layer. */
+/* The rank of this host that reads a layer. */
 static uint32_t reader(const struct vv_group *g, uint64_t layer)
 {
 	return pick(g->host, g->size, g->host[g->rank], vv_run_rank(layer));
@@ -73,9 +74,9 @@ static bool is_here(const struct fetch *f, uint64_t layer)
 	return !f->g->has_local_stores || vv_catalog_has_layer(&f->here, layer);
 }
 
-/* ---- this place ------------------------------------------------------------------------------------------------------------- */
+/* ---- this storage node ----------------------------------------------------------------------- */
 
-/* Large pieces are asked for in steps, so that rounds are even. */
+/* Large pieces are requested in steps, so that rounds are even. */
 static int add_remote(struct fetch *f, const struct vv_salvage_need *need)
 {
 	int rc = 0;
@@ -112,7 +113,7 @@ static int list_here(struct fetch *f)
 	return f->g->has_local_stores && f->oldest != UINT64_MAX ? vv_catalog_list(f->lin, f->oldest, &f->here) : 0;
 }
 
-/* Stretches of the wants that this place has, and of which want each is. */
+/* Stretches of the wants in this storage node, and the want of each. */
 struct remote_read_stretches {
 	struct vv_want *v;
 	uint32_t *want;
@@ -154,7 +155,7 @@ static int divide_want(struct fetch *f, uint32_t number, struct remote_read_stre
 	return rc;
 }
 
-/* There is damage: everything is read anew, piece by piece. */
+/* After damage: everything is read again, piece by piece. */
 static int doubt(struct fetch *f, const struct remote_read_stretches *s)
 {
 	int rc = 0;
@@ -201,9 +202,10 @@ static int read_local(struct fetch *f)
 	return rc;
 }
 
-/* ---- other places: who is asked for what -------------------------------------------------------------------------------------- */
+/* ---- other storage nodes: assigning the requests --------------------------------------------- */
 
-/* A rank of the place, chosen so that askers and layers are spread over all of them. */
+/* A rank of the storage node, chosen so that requesting ranks and layers are spread over all of
+ * them. */
 static uint32_t member(const struct vv_group *g, uint32_t place, uint64_t layer)
 {
 	return pick(g->storage_node, g->size, place, g->rank + vv_run_rank(layer));
@@ -218,7 +220,7 @@ static int by_rank(const void *a, const void *b)
 	return x->layer != y->layer ? order_number(x->layer, y->layer) : order_number(x->pos, y->pos);
 }
 
-/* The needs by the ranks that are asked; those that nobody has are bad. */
+/* Sorts the needs by the ranks that answer them. Needs without a holder are bad. */
 static int assign(struct fetch *f)
 {
 	size_t n = 0;
@@ -251,7 +253,7 @@ static int assign(struct fetch *f)
 	return rc;
 }
 
-/* So many that nobody sends or gets much more than ROUND bytes in one. */
+/* Enough rounds that no rank sends or receives much more than ROUND bytes in one. */
 static int count_rounds(struct fetch *f, uint64_t *rounds)
 {
 	uint32_t size = f->g->size;
@@ -275,12 +277,13 @@ static int count_rounds(struct fetch *f, uint64_t *rounds)
 	return rc;
 }
 
-/* ---- a round ------------------------------------------------------------------------------------------------------------------- */
+/* ---- a round --------------------------------------------------------------------------------- */
 
 struct remote_read_round {
 	struct vv_exchange ask, answer, flaws;
-	struct vv_salvage_needs bad; /* of what this rank answers */
-	size_t *first;       /* per rank: the first need that is asked for in this round; slice.next ends them */
+	struct vv_salvage_needs bad; /* of this rank's answers */
+	/* per rank: the first need requested in this round; slice.next ends them */
+	size_t *first;
 };
 
 static int write_requests(struct fetch *f, struct remote_read_round *o, uint64_t round, uint64_t rounds)
@@ -339,7 +342,7 @@ static int by_to(const void *a, const void *b)
 	return order_number((uintptr_t)x->to, (uintptr_t)y->to);
 }
 
-/* What is wrong with each rank's answer, in its own offsets. */
+/* Writes the flaws of each rank's answer, in the offsets of that answer. */
 static int write_flaws(struct fetch *f, struct remote_read_round *o)
 {
 	int rc = vv_exchange_new(&o->flaws, f->g->size, o->bad.n * sizeof(struct flaw));
@@ -359,7 +362,7 @@ static int write_flaws(struct fetch *f, struct remote_read_round *o)
 	return 0;
 }
 
-/* The answer of one rank, with its flaws, ascending. */
+/* Takes the answer of one rank, with its flaws, ascending. */
 static int take_answer(struct fetch *f, size_t first, size_t end, const uint8_t *p, const struct flaw *w, size_t n)
 {
 	uint64_t at = 0;
@@ -444,7 +447,7 @@ static int read_remote(struct fetch *f)
 	return rc;
 }
 
-/* ---- other copies ---------------------------------------------------------------------------------------------------------------- */
+/* ---- other copies ---------------------------------------------------------------------------- */
 
 static int err_no_copy(const struct vv_salvage_need *need)
 {
@@ -453,7 +456,7 @@ static int err_no_copy(const struct vv_salvage_need *need)
 			  vv_run_rank(need->home), vv_run_epoch(need->home));
 }
 
-/* What is bad is looked for in the next place that has it. */
+/* Bad bytes are requested from the next layer that has a copy. */
 static int try_next(struct fetch *f, const struct vv_copies_lookup *a)
 {
 	struct vv_salvage_needs todo = f->bad;
@@ -498,9 +501,9 @@ static int try_copies(struct fetch *f)
 	return rc;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
-/* Bytes that any rank could not reach may be whole. The code is the same on all ranks. */
+/* Bytes that any rank could not reach may be intact. The code is the same on all ranks. */
 static int blame_outage(struct fetch *f, int rc)
 {
 	struct vv_err_state error;

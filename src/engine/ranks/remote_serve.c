@@ -24,14 +24,15 @@ int vv_remote_serve_check(const struct vv_exchange *ask, uint32_t size, uint64_t
 	return sum > VV_MAX_PAYLOAD ? vv_err_set(VV_EPEER, "the ranks ask for %" PRIu64 " bytes at once", sum) : 0;
 }
 
-/* Does the layer that lies here belong to the same copy of the lineage as the table that refers to it? What it says may be all that is known here. */
+/* Does the layer in this store belong to the same copy of the lineage as the table that refers to
+ * it? The layer's own eras may be the only source here. */
 static bool is_meant(const struct vv_lineage *lin, const struct vv_request *q)
 {
 	uint64_t epoch = vv_run_epoch(q->layer), token = vv_provenance_token(lin, epoch);
 
 	if (q->token && !token) {
 		if (vv_layer_file_read_eras(lin, q->layer) < 0)
-			vv_err_clear(); /* who reads it finds out */
+			vv_err_clear(); /* reading the layer reports that error */
 		token = vv_provenance_token(lin, epoch);
 	}
 	return !q->token || !token || q->token == token;
@@ -52,7 +53,7 @@ static int refuse(const struct vv_lineage *lin, const struct vv_request *q, uint
 	return vv_salvage_add(bad, &need);
 }
 
-/* There is damage: everything is read anew, piece by piece. */
+/* After damage: everything is read again, piece by piece. */
 static int doubt(const struct vv_lineage *lin, const struct vv_request *q, size_t n, uint8_t *to, struct vv_salvage_needs *bad, struct vv_warned *warned)
 {
 	struct vv_salvage_needs need = { 0 };

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- a table as bytes: the sections of a head that says everything itself ---------------------------------------------------- */
+/* ---- a table as bytes: the sections of a head without a parent ------------------------------- */
 
 enum { SECTIONS = 4 };
 
@@ -93,9 +93,9 @@ static int get_table(const struct vv_context *ctx, uint64_t epoch, const uint8_t
 	return rc;
 }
 
-/* ---- the exchange ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the exchange ---------------------------------------------------------------------------- */
 
-/* Adds the table of the rank if this place has it; one that is damaged is not there. */
+/* Adds the table of the rank if this storage node has it; a damaged one counts as absent. */
 static int offer(const struct vv_context *ctx, const struct vv_listing *l, uint64_t epoch, uint32_t rank, struct vv_buf *out)
 {
 	struct vv_run_table t = { 0 };
@@ -115,7 +115,7 @@ static int offer(const struct vv_context *ctx, const struct vv_listing *l, uint6
 	return rc;
 }
 
-/* Every place's leader answers those that miss theirs, in other places. */
+/* The leader of every storage node answers ranks of other storage nodes that lack their tables. */
 static int answer(const struct vv_context *ctx, uint64_t epoch, const struct vv_exchange *asks, struct vv_exchange *m)
 {
 	const struct vv_group *g = ctx->group;
@@ -164,7 +164,7 @@ static int take(const struct vv_context *ctx, uint64_t epoch, const struct vv_ex
 			  "its layer is, or restart from an older epoch", ctx->rank, epoch, why->message);
 }
 
-/* Somebody misses his. */
+/* Called if any rank lacks its table. */
 static int ask_all(struct vv_context *ctx, uint64_t epoch, bool mine, const struct vv_err_state *why, struct vv_run_table *out)
 {
 	struct vv_exchange asks = { 0 }, tables = { 0 };

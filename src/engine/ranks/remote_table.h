@@ -1,11 +1,13 @@
-/* A rank that runs elsewhere than when it stored its layer finds it by asking all. */
+/* Finds the layer of a rank that now runs elsewhere than when it stored the layer, by asking all
+ * ranks. */
 #ifndef VV_ENGINE_RANKS_REMOTE_TABLE_H
 #define VV_ENGINE_RANKS_REMOTE_TABLE_H
 
 #include "engine/context.h"
 
-/* This rank's table of the epoch, from its own place or from whoever has it; all ranks come here. One that came from elsewhere cannot
- * be continued by a delta, which would lie apart from its parent: its depth says so. */
+/* This rank's table of the epoch, from its own storage node or from another one; all ranks call
+ * this. A table from elsewhere cannot be continued by a delta, which would be apart from its
+ * parent. The table's depth shows that. */
 int vv_remote_table_table(struct vv_context *ctx, int rc, uint64_t epoch, struct vv_run_table *out);
 
 #endif

@@ -1,5 +1,6 @@
-/* The steps of core/ranks/topk_merge.h over a comm. Room for all steps is made, and agreed upon, before the first; a rank whose merge fails
- * goes on with nothing in its hands, so that nobody waits for it, and all learn of it at the end. */
+/* The steps of core/ranks/topk_merge.h over a comm. Memory for all steps is allocated, and agreed
+ * upon, before the first. A rank whose merge fails continues with an empty set, so that no rank
+ * waits for it. All learn of the failure at the end. */
 #include "engine/ranks/topk.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -8,13 +9,13 @@ _Static_assert(VV_TOPK_MERGE_NOBODY == VARVE_NOBODY, "the plan speaks of nobody 
 
 struct topk {
 	struct vv_comm *c;
-	size_t limit; /* tuples in any set on the way */
+	size_t limit; /* tuples in any set during the steps */
 	struct vv_tuple *own, *merged; /* room for two sets each */
 	struct vv_tuple *in;
 	size_t n;
 };
 
-/* What all ranks say: 0 unless one failed. */
+/* The ranks' common result: 0 unless one failed. */
 static int agree(struct vv_comm *c, int rc)
 {
 	struct vv_err_state mine;
@@ -68,7 +69,7 @@ static int exchange(struct topk *t, const struct vv_topk_merge_step *s, size_t *
 	return vv_comm_sendrecv(t->c, t->own, t->n * sizeof(*t->own), s->to, t->in, *n_in * sizeof(*t->in), s->from);
 }
 
-/* rc: of the comm; *failed: of this rank alone. */
+/* Returns the code of the comm; *failed: of this rank alone. */
 static int take_step(struct topk *t, uint32_t step, size_t threshold, int *failed)
 {
 	struct vv_comm *c = t->c;
@@ -78,7 +79,8 @@ static int take_step(struct topk *t, uint32_t step, size_t threshold, int *faile
 	int rc;
 
 	vv_topk_merge_step(c->plug.rank, c->plug.size, step, &s);
-	rc = exchange(t, &s, &n_in); /* also with nobody: all ranks begin the same operations */
+	/* also without a partner: all ranks begin the same operations */
+	rc = exchange(t, &s, &n_in);
 	if (rc || *failed)
 		return rc;
 	if (s.what == VV_TOPK_MERGE_REPLACE) {

@@ -12,8 +12,8 @@
 #include <string.h>
 
 enum {
-	ZEROS = 1 << 20,      /* that are handed out at a time */
-	AHEAD = 48 << 20,     /* of a region */
+	ZEROS = 1 << 20,      /* bytes that are handed out at a time */
+	AHEAD = 48 << 20,     /* bytes of a region */
 	GRAIN = 64 << 10,
 };
 
@@ -26,38 +26,38 @@ struct room {
 };
 
 struct vv_block_cache_entry {
-	struct vv_task task; /* decodes it, ahead of who asks for it */
+	struct vv_task task; /* decodes it, ahead of the reader */
 	struct vv_block_cache *cache;
 	uint32_t layer;
 	enum state state;
-	bool wanted;      /* it is to be checked */
+	bool wanted;      /* to be checked */
 	bool checked;     /* the stored bytes, where they are mapped */
-	bool borrowed;    /* the room must not be used again */
-	bool submitted;   /* the pool has the task, and nobody has waited for it */
+	bool borrowed;    /* the room must not be reused */
+	bool submitted;   /* the pool has the task, and no thread has waited for it */
 	size_t pins;
 	uint64_t left;    /* bytes of the regions that were not read yet */
-	uint64_t stamp;   /* when it was taken last */
+	uint64_t stamp;   /* time of the last get */
 	const uint8_t *bytes;
-	struct room *room; /* NULL: it lies in the mapped file */
+	struct room *room; /* NULL: the bytes are in the mapped file */
 };
 
 struct vv_block_cache {
 	const struct vv_lineage *lin;
 	struct vv_pool *pool;
 	struct vv_block_map cuts;
-	struct vv_block_cache_entry *book; /* one for each block */
+	struct vv_block_cache_entry *book; /* one entry for each block */
 	uint8_t *zeros;
 	uint64_t memory;
-	pthread_mutex_t lock; /* of all that follows, and of the books' state */
+	pthread_mutex_t lock; /* of all members below, and of the entries' state */
 	pthread_cond_t changed;
 	uint64_t held, clock;
 	struct room *idle;
 	bool closing;
-	size_t bad; /* the first book, in order of the layers, whose check differs */
+	size_t bad; /* the first entry, in order of the layers, whose check differs */
 	struct vv_err_state error;
 };
 
-/* ---- rooms: all of it under the lock, but at the end ------------------------------------------------------------------------------- */
+/* ---- rooms: all under the lock, except at the end -------------------------------------------- */
 
 static void free_room(struct vv_block_cache *s, struct room *r)
 {
@@ -83,7 +83,7 @@ static void leave_room(struct vv_block_cache *s, struct room *r)
 static void clear(struct vv_block_cache *s, struct vv_block_cache_entry *b)
 {
 	if (b->room && b->borrowed)
-		free_room(s, b->room); /* whoever has its pages keeps them */
+		free_room(s, b->room); /* readers of its pages keep them */
 	else if (b->room)
 		leave_room(s, b->room);
 	b->room = NULL;
@@ -92,7 +92,7 @@ static void clear(struct vv_block_cache *s, struct vv_block_cache_entry *b)
 	b->state = ABSENT;
 }
 
-/* Of those that nobody reads just now, the one that was not read for longest. */
+/* The least recently read of the entries without a reader. */
 static struct vv_block_cache_entry *find_oldest(struct vv_block_cache *s)
 {
 	struct vv_block_cache_entry *oldest = NULL;
@@ -158,7 +158,7 @@ static void give_room(struct vv_block_cache *s, struct room *r)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- one block ----------------------------------------------------------------------------------------------------- */
+/* ---- one block ------------------------------------------------------------------------------- */
 
 static const struct vv_block *block_of(const struct vv_block_cache *s, const struct vv_block_cache_entry *b)
 {
@@ -180,8 +180,8 @@ static void look(void *arg)
 	k->check = vv_digest_check(k->p, k->n);
 }
 
-/* The stored bytes of a block in the mapped file, if they are in memory and its check says so, or has said so before. Else it is read in the plain
- * way, which words what is wrong. */
+/* The stored bytes of a block in the mapped file, if they are in memory and match the block's
+ * check, now or earlier. Otherwise the block is read normally, which reports the error. */
 static const uint8_t *map_block(const struct vv_block_map_layer *l, const struct vv_block *b, bool checked)
 {
 	struct block_cache_look k = { l->file->get && l->file->get->map ? l->file->get->map + b->off : NULL, b->stored_len, 0 };
@@ -216,7 +216,7 @@ static int read_block(struct vv_block_cache *s, const struct vv_block_cache_entr
 	return rc;
 }
 
-/* From where it is mapped, or from where it is read to. */
+/* From the mapped bytes, or from bytes that are read. */
 static int decode_into(struct vv_block_cache *s, const struct vv_block_cache_entry *b, const uint8_t *mapped, struct room *raw)
 {
 	const struct vv_block *block = block_of(s, b);
@@ -234,7 +234,7 @@ static int decode_into(struct vv_block_cache *s, const struct vv_block_cache_ent
 	return rc;
 }
 
-/* The book is ours: it is UNDER_WAY. */
+/* The entry is this thread's: it is UNDER_WAY. */
 static int decode(struct vv_block_cache *s, struct vv_block_cache_entry *b)
 {
 	const struct vv_block *block = block_of(s, b);
@@ -257,7 +257,7 @@ static int decode(struct vv_block_cache *s, struct vv_block_cache_entry *b)
 	return rc;
 }
 
-/* Whoever takes the book later has the error, if it is one. */
+/* A thread that gets the entry later reports the error, if there is one. */
 static void decode_ahead(struct vv_task *t)
 {
 	struct vv_block_cache_entry *b = (struct vv_block_cache_entry *)t;
@@ -275,9 +275,9 @@ static void decode_ahead(struct vv_task *t)
 		vv_err_clear();
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
-/* Under the lock; the book is THERE then, and pinned. */
+/* Called under the lock; afterwards the entry is THERE, and pinned. */
 static int load_entry(struct vv_block_cache *s, struct vv_block_cache_entry *b, bool help)
 {
 	int rc = 0;
@@ -357,7 +357,7 @@ void vv_block_cache_expect_again(struct vv_block_cache *s, size_t region, uint64
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Is there memory to decode it ahead? What lies idle is used again. */
+/* Is there memory to decode it ahead? Idle rooms are reused. */
 static bool has_space(const struct vv_block_cache *s, const struct vv_block *b)
 {
 	uint64_t idle = 0;
@@ -373,7 +373,7 @@ static bool queue(struct vv_block_cache *s, struct vv_block_cache_entry *b)
 		return true;
 	if (!has_space(s, block_of(s, b)))
 		return false;
-	if (b->submitted) { /* it was run, and its block has gone since */
+	if (b->submitted) { /* it has run, and its block has been dropped since */
 		pthread_mutex_unlock(&s->lock);
 		vv_pool_wait(s->pool, &b->task);
 		pthread_mutex_lock(&s->lock);
@@ -404,7 +404,7 @@ void vv_block_cache_read_ahead(struct vv_block_cache *s, size_t region, uint64_t
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- checking ------------------------------------------------------------------------------------------------------ */
+/* ---- checking -------------------------------------------------------------------------------- */
 
 static int check_stored(struct vv_block_cache *s, struct vv_block_cache_entry *book)
 {
@@ -471,7 +471,7 @@ int vv_block_cache_check(struct vv_block_cache *s, size_t *region, uint64_t *at)
 	return vv_err_restore(&s->error);
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static int make_books(struct vv_block_cache *s)
 {

@@ -7,7 +7,7 @@
 #include "engine/read/layer_list.h"
 #include <stdlib.h>
 
-enum { LAYERS = 256 }; /* open for good, at most */
+enum { LAYERS = 256 }; /* limit of layers that stay open */
 
 const struct vv_block_map_part *vv_block_map_find(const struct vv_block_map_region *r, uint64_t at)
 {

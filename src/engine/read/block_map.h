@@ -1,4 +1,5 @@
-/* Where the bytes of regions lie in blocks: run tables, cut at the borders of the blocks of their layers. */
+/* The blocks of the bytes of regions: run tables, cut at the borders of the blocks of their
+ * layers. */
 #ifndef VV_ENGINE_READ_BLOCK_MAP_H
 #define VV_ENGINE_READ_BLOCK_MAP_H
 
@@ -19,7 +20,9 @@ struct vv_block_map_region {
 
 struct vv_block_map_layer {
 	uint64_t layer;
-	struct vv_layer_file *file; /* shut, without `get`: there are more of them than can be open; it is opened for each block */
+	/* Closed, without `get`, if there are more layers than can be open: it is opened for each
+	 * block. */
+	struct vv_layer_file *file;
 	size_t first; /* number of its first block */
 };
 
@@ -28,13 +31,13 @@ struct vv_block_map {
 	size_t n_layers;
 	struct vv_block_map_region *region;
 	size_t n_regions;
-	uint64_t *used; /* bytes of each block that the regions have, in all */
+	uint64_t *used; /* bytes of each block that all regions use together */
 	size_t n_blocks; /* of all layers */
 };
 
 int vv_block_map_open(const struct vv_lineage *lin, const struct vv_runs *const *runs, size_t n, struct vv_block_map *out);
 void vv_block_map_close(struct vv_block_map *c);
-/* The last that begins at or before `at`; NULL: there is none at all. */
+/* The last part that begins at or before `at`; NULL: there are no parts. */
 const struct vv_block_map_part *vv_block_map_find(const struct vv_block_map_region *r, uint64_t at);
 
 #endif

@@ -95,7 +95,7 @@ int vv_block_plan_group(struct vv_block_plan *p)
 	return 0;
 }
 
-/* If the digests are damaged the blocks may still be whole. */
+/* If the digests are damaged the blocks may still be intact. */
 int vv_block_plan_digests(const struct vv_block_plan *p)
 {
 	uint64_t len = vv_layer_section(&p->file->frame, VV_SECTION_DIGESTS)->len;

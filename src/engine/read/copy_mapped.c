@@ -7,22 +7,23 @@
 
 enum {
 	LANES = 2,
-	LONG = 128 << 10, /* of runs: they may hold whole blocks, and what it takes to find those does not count */
-	COPIES = 256, /* that wait: so what is needed for them is there when their turn comes */
-	PARTS = 64, /* the same of parts of chunks: all those of a page, in small grains */
-	WINDOW = 1 << 20, /* of a region: what all layers are laid over each other in, while it is near */
-	SOON = 4, /* copies: their digests are fetched */
-	SMALL = 256, /* bytes of a piece whose place is fetched before it is written, */
-	FAR = 8, /* so many pieces before */
+	/* of runs: they may contain whole blocks, and the cost of finding those is negligible */
+	LONG = 128 << 10,
+	COPIES = 256, /* pending copies: so that prefetched data arrive before their turn */
+	PARTS = 64, /* the same for parts of chunks: all those of a page, in small grains */
+	WINDOW = 1 << 20, /* of a region: the layers are overlaid in it while it is in the cache */
+	SOON = 4, /* copies: their digests are prefetched */
+	SMALL = 256, /* bytes of a piece whose destination is prefetched before it is written, */
+	FAR = 8, /* this many pieces ahead */
 	GOOD = 1,
 	BAD = 2,
 };
 
 struct copy_mapped { /* of whole chunks, or of a whole block */
 	const uint8_t *from;
-	struct vv_run run; /* that it is all or a part of */
+	struct vv_run run; /* the run that contains it */
 	const struct vv_digest *digest; /* of the first chunk */
-	const struct vv_block *whole;   /* has a check of its own; else NULL */
+	const struct vv_block *whole;   /* if it has a check of its own; else NULL */
 	uint32_t chunk;
 };
 
@@ -42,23 +43,28 @@ struct copy_mapped_walk {
 	const struct vv_open_layers *warm;
 	const struct vv_want *want;
 	uint64_t at, end;
-	size_t run; /* that is being walked */
+	size_t run; /* current run */
 	bool zeros;
 	bool cold; /* nothing is copied */
 	bool begun;
-	uint64_t written; /* from here on nothing of the stretch has been, yet */
-	struct vv_run laid; /* the chunk that was copied whole last, beyond what is wanted of it; no length: none was */
-	bool in_a_row; /* what is copied follows what was copied: it need not wait */
-	bool over; /* the pieces lie over others of the place: none may be copied beyond what is wanted of it, and none waits */
-	struct copy_mapped_known known; /* that the last part was of */
+	uint64_t written; /* nothing of the stretch from here on has been written yet */
+	/* the last chunk that was copied in full, beyond its wanted part; length 0: none */
+	struct vv_run laid;
+	bool in_a_row; /* copies are sequential: none is deferred */
+	/* The pieces overwrite others: none may be copied beyond its wanted part, and none is
+	 * deferred. */
+	bool over;
+	struct copy_mapped_known known; /* the chunk of the last part */
 	struct vv_pending_list *left;
 	int rc;
 	uint64_t got; /* bytes, copied or left */
 	size_t n_copies, n_parts;
 	struct copy_mapped copy[COPIES];
 	struct copy_mapped_part part[PARTS];
-	_Alignas(64) struct vv_open_layers_extent listed[VV_OPEN_LAYERS_LAYERS]; /* of the layers' lists, those that were met last */
-	struct vv_open_layers_extent lane[VV_OPEN_LAYERS_LAYERS][LANES];         /* and those that were looked for */
+	/* the last used extents of the layers' lists */
+	_Alignas(64) struct vv_open_layers_extent listed[VV_OPEN_LAYERS_LAYERS];
+	/* and those that were searched for */
+	struct vv_open_layers_extent lane[VV_OPEN_LAYERS_LAYERS][LANES];
 };
 
 static uint8_t *place(const struct copy_mapped_walk *k, uint64_t at)
@@ -78,7 +84,7 @@ static void leave(struct copy_mapped_walk *k, const struct vv_run *r)
 	k->rc = k->rc ? k->rc : rc;
 }
 
-/* What comes after it is fetched meanwhile. */
+/* Prefetches the following bytes meanwhile. */
 static bool copy_chunks(uint8_t *to, const struct copy_mapped *c, const uint8_t *after)
 {
 	const struct vv_digest *want = c->digest;
@@ -111,7 +117,7 @@ static void copy_all(struct copy_mapped_walk *k)
 	k->n_copies = 0;
 }
 
-/* Most are as short as a grain. */
+/* Most parts are as short as a grain. */
 static void copy_part(uint8_t *to, const uint8_t *from, size_t n)
 {
 	enum { STEP = 64 };
@@ -122,7 +128,8 @@ static void copy_part(uint8_t *to, const uint8_t *from, size_t n)
 		memcpy(to, from, n);
 }
 
-/* In any order: nothing that waits lies over another. What they may lie over, chunks that were copied whole, is there. */
+/* In any order: deferred pieces do not overlap each other. Chunks that were copied in full, which
+ * they may overwrite, are complete. */
 static void flush(struct copy_mapped_walk *k)
 {
 	copy_all(k);
@@ -164,7 +171,7 @@ static const struct vv_open_layers_extent *find_listed(struct copy_mapped_walk *
 	return &k->listed[layer];
 }
 
-/* Of one block. Payloads are mostly laid down in one or two sweeps over the memory. */
+/* The extent of one block. Payloads are mostly written in one or two passes over the memory. */
 static const struct vv_open_layers_extent *find_block(struct copy_mapped_walk *k, size_t layer, uint64_t pos)
 {
 	struct vv_open_layers_extent *l = k->lane[layer];
@@ -180,7 +187,7 @@ static const struct vv_open_layers_extent *find_block(struct copy_mapped_walk *k
 	return &l[0];
 }
 
-/* For a run of so many bytes. */
+/* The extent for a run of `len` bytes. */
 static const struct vv_open_layers_extent *find_extent(struct copy_mapped_walk *k, size_t layer, uint64_t pos, uint64_t len)
 {
 	const struct vv_open_layers_extent *l = &k->listed[layer];
@@ -192,7 +199,8 @@ static const struct vv_open_layers_extent *find_extent(struct copy_mapped_walk *
 	return k->warm->n_extents[layer] ? find_listed(k, layer, pos) : find_block(k, layer, pos);
 }
 
-/* How much of a chunk, or a block, the runs have in its place; 0 if they do not fill the place. */
+/* The number of bytes of a chunk, or a block, that the runs use at its destination; 0 if they do
+ * not cover the destination. */
 static uint64_t wanted_of(const struct copy_mapped_walk *k, const struct vv_run *chunk)
 {
 	const struct vv_run *v = k->want->runs->v;
@@ -214,7 +222,7 @@ static uint64_t wanted_of(const struct copy_mapped_walk *k, const struct vv_run 
 	return ours;
 }
 
-/* The lane's chunk n, which a part of is wanted. */
+/* Chunk n of the extent, of which a part is wanted. */
 static struct vv_run around(const struct vv_open_layers_extent *l, const struct vv_run *part, uint32_t n)
 {
 	uint64_t pos = l->first + (uint64_t)n * l->chunk;
@@ -222,8 +230,8 @@ static struct vv_run around(const struct vv_open_layers_extent *l, const struct 
 	return (struct vv_run){ part->at - (part->pos - pos), l->chunk, part->layer, pos };
 }
 
-/* A chunk that is wanted but for a few grains is copied whole and hashed on the way, and the grains come over it: nothing of them
- * has been written yet. */
+/* A chunk that is wanted except for a few grains is copied in full and hashed in the same pass. The
+ * grains overwrite it: none of them has been written yet. */
 static bool copy_whole_chunk(struct copy_mapped_walk *k, const struct vv_open_layers_extent *l, const struct vv_run *part, uint32_t n)
 {
 	const struct vv_run chunk = around(l, part, n);
@@ -241,7 +249,7 @@ static bool copy_whole_chunk(struct copy_mapped_walk *k, const struct vv_open_la
 	return ok;
 }
 
-/* A chunk of which others may want other parts is looked at once. */
+/* Checks a chunk only once: other threads may want other parts of it. */
 static bool is_good(const struct vv_open_layers_extent *l, uint32_t n)
 {
 	unsigned char state = atomic_load_explicit(&l->state[n], memory_order_relaxed);
@@ -253,12 +261,13 @@ static bool is_good(const struct vv_open_layers_extent *l, uint32_t n)
 	return state == GOOD;
 }
 
-/* Of the lane's chunk n. */
+/* Takes a part of chunk n of the extent. */
 static void take_part(struct copy_mapped_walk *k, const struct vv_open_layers_extent *l, const struct vv_run *part, uint32_t n)
 {
 	uint64_t begin = l->first + (uint64_t)n * l->chunk;
 
-	if (!l->state || begin < l->lo || begin + l->chunk > l->hi) { /* the rest of the chunk is elsewhere, or nowhere */
+	/* the rest of the chunk is elsewhere, or removed */
+	if (!l->state || begin < l->lo || begin + l->chunk > l->hi) {
 		leave(k, part);
 		return;
 	}
@@ -280,7 +289,7 @@ static bool is_laid(const struct copy_mapped_walk *k, const struct vv_run *r)
 	       r->pos - r->at == k->laid.pos - k->laid.at;
 }
 
-/* Whole chunks, and what there is of one before and after them. */
+/* Takes whole chunks, and the parts of chunks before and after them. */
 static void take_chunks(struct copy_mapped_walk *k, const struct vv_open_layers_extent *l, struct vv_run r)
 {
 	for (uint64_t end = r.at + r.len; r.at < end; r.at += r.len, r.pos += r.len) {
@@ -306,12 +315,12 @@ static bool is_there(const struct copy_mapped_walk *k, const struct vv_open_laye
 	return vv_open_layers_may_touch(k->warm, layer, (uint64_t)(l->bytes - k->warm->file[layer]->get->map) + (r->pos - l->lo), r->len);
 }
 
-/* A stretch of one lane. */
+/* Takes a stretch of one extent. */
 static void take(struct copy_mapped_walk *k, const struct vv_open_layers_extent *l, const struct vv_run *r)
 {
 	k->got += r->len;
 	if (!k->begun)
-		note_written(k, r->at); /* by others */
+		note_written(k, r->at); /* by other threads */
 	k->begun = true;
 	if (k->cold || !l->bytes || !(l->may_touch || is_there(k, l, r)))
 		leave(k, r);
@@ -323,8 +332,8 @@ static void take(struct copy_mapped_walk *k, const struct vv_open_layers_extent 
 		leave(k, r);
 }
 
-/* The pieces of a run, at..end of the region, that begin in the walk's stretch: a piece is never cut, or its digest and the check
- * of its block would be of no use. */
+/* Takes the pieces of a run, at..end of the region, that begin in the walk's stretch. A piece is
+ * never cut: its digest and its block's check would be useless. */
 static void walk_run(struct copy_mapped_walk *k, const struct vv_run *r, uint64_t at, uint64_t end)
 {
 	size_t layer = vv_open_layers_find(k->warm, r->layer);
@@ -337,11 +346,12 @@ static void walk_run(struct copy_mapped_walk *k, const struct vv_run *r, uint64_
 		l = find_extent(k, layer, piece.pos, r->len);
 		if (!l) {
 			piece.len = 1;
-			leave(k, &piece); /* is refused there */
+			leave(k, &piece); /* the normal reader reports that */
 			return;
 		}
 		piece.len = l->hi - piece.pos < end - piece.at ? l->hi - piece.pos : end - piece.at;
-		if (piece.at == at || piece.pos == l->lo) /* else it begins before the stretch */
+		/* otherwise it begins before the stretch */
+		if (piece.at == at || piece.pos == l->lo)
 			take(k, l, &piece);
 	}
 }
@@ -356,7 +366,7 @@ static void walk_zeros(struct copy_mapped_walk *k, uint64_t at, uint64_t end)
 	k->begun = true;
 }
 
-/* The next part of the chunk that the last one was of. */
+/* Takes the next part of the chunk of the last part. */
 static inline bool take_known(struct copy_mapped_walk *k, const struct vv_run *r, uint64_t at, uint64_t end)
 {
 	const struct copy_mapped_known *c = &k->known;
@@ -368,7 +378,7 @@ static inline bool take_known(struct copy_mapped_walk *k, const struct vv_run *r
 	return true;
 }
 
-/* A piece is mostly shorter than what the core writes without reading what was there: it would wait for that. */
+/* A piece is mostly shorter than a cache line: writing it would wait for the rest of the line. */
 static inline void fetch_place(const struct copy_mapped_walk *k, const struct vv_run *r)
 {
 	enum { LINE = 64 };
@@ -377,7 +387,7 @@ static inline void fetch_place(const struct copy_mapped_walk *k, const struct vv
 		__builtin_prefetch(place(k, at), 1);
 }
 
-/* From k->run on, the first that has something of the stretch. */
+/* Walks from k->run on, the first run that intersects the stretch. */
 static void walk_on(struct copy_mapped_walk *k)
 {
 	const struct vv_want *w = k->want;
@@ -410,8 +420,8 @@ static void walk(void *arg)
 	walk_on(k);
 }
 
-/* A mapped file that cannot be read any more raises SIGBUS, memory that is not there SIGSEGV: then it is for those who read in the
- * plain way to say what is wrong. */
+/* An unreadable mapped file raises SIGBUS, missing memory SIGSEGV. The normal reader then reports
+ * the error. */
 int vv_copy_mapped_read(const struct vv_open_layers *w, const struct vv_want *want, uint64_t at, uint64_t end, bool zeros,
 		 struct vv_pending_list *left, uint64_t *got)
 {
@@ -429,7 +439,7 @@ int vv_copy_mapped_read(const struct vv_open_layers *w, const struct vv_want *wa
 	return k.rc;
 }
 
-/* ---- table over table --------------------------------------------------------------------------------------------------------------- */
+/* ---- overlaying tables ----------------------------------------------------------------------- */
 
 struct copy_mapped_replay {
 	struct copy_mapped_walk walk;
@@ -437,10 +447,10 @@ struct copy_mapped_replay {
 	uint64_t end; /* of all windows */
 	const struct vv_runs *const *table; /* newest first */
 	size_t n;
-	size_t run[VV_MAX_DEPTH + 1]; /* of each table, the first that has something of the window */
+	size_t run[VV_MAX_DEPTH + 1]; /* of each table, the first run that intersects the window */
 };
 
-/* A run of the layer that most of what comes next is in, says the oldest table; NULL: there is none. */
+/* A run of the layer with most of the following bytes, by the oldest table; NULL: there is none. */
 static const struct vv_run *find_base(const struct copy_mapped_replay *r)
 {
 	enum { LOOK = 4 };
@@ -454,13 +464,13 @@ static const struct vv_run *find_base(const struct copy_mapped_replay *r)
 	return best;
 }
 
-/* The block that holds what the base has at `at`; none if it has nothing there. */
+/* The block with the base's bytes at `at`; none if the base has no bytes there. */
 static size_t first_block(const struct vv_blocks *b, const struct vv_run *base, uint64_t at)
 {
 	return vv_payload_block_find(b, base->pos + (at > base->at ? at - base->at : 0));
 }
 
-/* Where a block would lie in the region, if all of it were wanted. */
+/* The position of a block in the region, if all of it were wanted. */
 static struct vv_run place_of_block(const struct vv_blocks *b, size_t i, const struct vv_run *base)
 {
 	const struct vv_extent *x = &b->extent.v[b->v[i].extent];
@@ -468,7 +478,7 @@ static struct vv_run place_of_block(const struct vv_blocks *b, size_t i, const s
 	return (struct vv_run){ x->pos - base->pos + base->at, x->len, base->layer, x->pos };
 }
 
-/* Where the window ends: with a block, if it can. */
+/* The end of the window: at the end of a block, if possible. */
 static uint64_t window_end(const struct copy_mapped_walk *k, const struct vv_run *base, const struct vv_blocks *b)
 {
 	uint64_t end = 0;
@@ -483,8 +493,9 @@ static uint64_t window_end(const struct copy_mapped_walk *k, const struct vv_run
 	return end > k->at ? end : k->end;
 }
 
-/* Blocks that are wanted but for small parts are copied whole, and what the table has instead of those comes over them: so there is one check for all of a block,
- * and nothing is between its pages. */
+/* Blocks that are wanted except for small parts are copied in full, and the table's other runs
+ * overwrite those parts. So a block needs one check, and its pages are copied without
+ * interruption. */
 static void lay_blocks(struct copy_mapped_walk *k, const struct vv_run *base, size_t layer)
 {
 	const struct vv_layer_file *f = k->warm->file[layer];
@@ -507,7 +518,8 @@ static void lay_blocks(struct copy_mapped_walk *k, const struct vv_run *base, si
 	}
 }
 
-/* The oldest first, as any table is read; then what lies over it. What the last table laid down whole may have been written over since. */
+/* The oldest table first, as any table is read; then the tables over it. Chunks that the last table
+ * copied in full may have been overwritten since. */
 static void walk_tables(struct copy_mapped_replay *r, const struct vv_run *base, size_t layer)
 {
 	struct copy_mapped_walk *k = &r->walk;

@@ -7,9 +7,9 @@
 
 enum {
 	EXTENTS = 2,
-	LEAST_CHUNK = 1024, /* a room has no more chunks than there would be of this length, */
+	LEAST_CHUNK = 1024, /* a room has no more chunks than would fit with this length, */
 	LEAST_MOVE = 128,   /* and no more moves */
-	APART = 64,         /* chunks that do not belong together begin at multiples of this */
+	APART = 64,         /* chunks that are not adjacent begin at multiples of this */
 	PAYLOAD_BITS = 40,
 };
 
@@ -33,18 +33,18 @@ struct device_batch_place { /* of a chunk in the order of the files */
 
 struct device_batch_extent {
 	struct vv_plain_extent is;
-	uint64_t last; /* position of the chunk that was needed last */
+	uint64_t last; /* position of the last needed chunk */
 	uint32_t chunk; /* its number, or NONE */
 };
 
 struct vv_device_batch {
 	struct chunk *chunk;
 	struct device_batch_place *order, *as_needed;
-	size_t count[VV_OPEN_LAYERS_LAYERS]; /* chunks that are needed of each layer */
+	size_t count[VV_OPEN_LAYERS_LAYERS]; /* needed chunks of each layer */
 	size_t n, max;
 	uint32_t *slot; /* an open hash by key: 1 + number, or 0 */
 	size_t mask;
-	uint32_t *begins; /* per move: the chunk that its `from` counts from */
+	uint32_t *begins; /* per move: the chunk that its `from` is relative to */
 	size_t max_moves;
 	const struct vv_open_layers *warm;
 	struct vv_device_inlet_buffer *room;
@@ -52,7 +52,8 @@ struct vv_device_batch {
 	struct device_batch_extent lane[VV_OPEN_LAYERS_LAYERS][EXTENTS];
 };
 
-/* All in one piece: many get theirs at once, and the kernel lets one at a time change the address space. */
+/* One allocation: many threads allocate at once, and the kernel lets only one at a time change the
+ * address space. */
 int vv_device_batch_new(size_t room, struct vv_device_batch **out)
 {
 	size_t max = room / LEAST_CHUNK, moves = room / LEAST_MOVE, slots = 1;
@@ -83,14 +84,14 @@ void vv_device_batch_free(struct vv_device_batch *c)
 	vv_mem_free(c);
 }
 
-/* ---- what is needed --------------------------------------------------------------------------------------------------------------- */
+/* ---- needed chunks --------------------------------------------------------------------------- */
 
 static uint64_t key_of(size_t layer, uint64_t pos)
 {
 	return (uint64_t)layer << PAYLOAD_BITS | pos;
 }
 
-/* The number of the chunk at pos, which becomes one of those that are needed; NONE: there are too many. */
+/* Adds the chunk at pos to the needed ones and returns its number; NONE: there are too many. */
 static uint32_t need(struct vv_device_batch *c, const struct vv_plain_extent *l, size_t layer, uint64_t pos)
 {
 	uint64_t key = key_of(layer, pos);
@@ -108,7 +109,8 @@ static uint32_t need(struct vv_device_batch *c, const struct vv_plain_extent *l,
 	return (uint32_t)(c->n - 1);
 }
 
-/* The bytes at..at+len of the region: from so far into a chunk, and those behind it, on; NONE: zeros. */
+/* Adds moves for the bytes at..at+len of the region: from `skip` bytes into a chunk and on through
+ * the following ones; NONE: zeros. */
 static bool add_moves(struct vv_device_batch *c, uint32_t chunk, uint64_t skip, uint64_t at, uint64_t len)
 {
 	struct vv_device_inlet_move *move = vv_device_inlet_moves(c->room);
@@ -141,7 +143,7 @@ static struct device_batch_extent *find_extent(struct vv_device_batch *c, size_t
 	return &l[0];
 }
 
-/* A stretch of one lane. A part of a chunk that lies elsewhere could not be checked. */
+/* Adds a stretch of one extent. A part of a chunk that continues elsewhere could not be checked. */
 static bool add_stretch(struct vv_device_batch *c, struct device_batch_extent *l, size_t layer, uint64_t pos, uint64_t len, uint64_t at)
 {
 	const struct vv_plain_extent *is = &l->is;
@@ -196,7 +198,7 @@ static bool add_all(struct vv_device_batch *c, const struct vv_runs *runs, uint6
 	return at == end;
 }
 
-/* ---- where it goes ---------------------------------------------------------------------------------------------------------------- */
+/* ---- layout ---------------------------------------------------------------------------------- */
 
 static int by_key(const void *a, const void *b)
 {
@@ -214,7 +216,7 @@ static void sort_layer(struct device_batch_place *p, size_t n)
 		}
 }
 
-/* Layer by layer, each of which is often needed from front to back: then all of it is in order. */
+/* Layer by layer; each is often needed from front to back, and then all is in order already. */
 static void sort(struct vv_device_batch *c)
 {
 	size_t at[VV_OPEN_LAYERS_LAYERS], end = 0;
@@ -234,7 +236,7 @@ static struct chunk *in_order(const struct vv_device_batch *c, size_t i)
 	return &c->chunk[c->order[i].chunk];
 }
 
-/* Chunks that follow each other do so in the room, too: a move may go over several. */
+/* Adjacent chunks are adjacent in the room, too: a move may span several. */
 static uint64_t arrange(struct vv_device_batch *c)
 {
 	uint64_t at = 0, end = UINT64_MAX;
@@ -265,7 +267,7 @@ static uint32_t count_even(const struct vv_device_batch *c)
 	return n;
 }
 
-/* Moves and checks are complete, and it is known where the bytes go. */
+/* Completes the moves and checks, now that the positions of the bytes are known. */
 static bool finish_layout(struct vv_device_batch *c)
 {
 	enum { ALIGN = 256 };
@@ -291,7 +293,7 @@ static bool finish_layout(struct vv_device_batch *c)
 	return true;
 }
 
-/* ---- the bytes -------------------------------------------------------------------------------------------------------------------- */
+/* ---- the bytes ------------------------------------------------------------------------------- */
 
 static bool read_chunks(const struct vv_device_batch *c)
 {

@@ -5,7 +5,7 @@
 
 enum { LEAST_STRIPE = 256 << 10 };
 
-/* Where more threads fill rooms, and of more memory, they take memory from the link: decision 18. */
+/* More filling threads with more memory take memory bandwidth from the link: decision 18. */
 const struct vv_device_buffers_sizes vv_device_buffers_default = { .stripe = 8 << 20, .room = 125, .fillers = 14, .spare = 4 };
 
 static struct vv_device_buffers_sizes ways;
@@ -18,7 +18,7 @@ void vv_device_buffers_set_sizes(const struct vv_device_buffers_sizes *w)
 		ways = *w;
 }
 
-/* Every filler has something to do. */
+/* Small enough that every filler has work. */
 static uint64_t stripe_for(size_t fillers, uint64_t most, uint64_t len)
 {
 	while (most > LEAST_STRIPE && 2 * most * fillers > len)
@@ -56,7 +56,7 @@ static void drop(struct vv_device_buffers *d)
 	d->batch = NULL;
 }
 
-/* Whoever runs this has perhaps something to tell: that stays. */
+/* The calling thread may have an error set: it is kept. */
 static void run_open(struct vv_device_buffers *d)
 {
 	struct vv_err_state before;
@@ -101,7 +101,7 @@ static void run_close(struct vv_task *t)
 	close_all((struct vv_device_buffers *)((char *)t - offsetof(struct vv_device_buffers, task)));
 }
 
-/* All rooms together have the memory that there may be. */
+/* All rooms together use the permitted memory. */
 void vv_device_buffers_begin(struct vv_device_buffers *d, struct vv_pool *pool, const struct vv_space *space, int device, uint64_t memory, uint64_t len)
 {
 	const struct vv_device_buffers_sizes *w = trying ? &ways : &vv_device_buffers_default;

@@ -6,7 +6,8 @@
 #include "engine/read/layer_list.h"
 
 enum {
-	SCRAPS = 8,   /* more stretches than this are left as one: each has its layers opened anew */
+	/* more stretches than this are left as one: each would open its layers again */
+	SCRAPS = 8,
 	HALVINGS = 2, /* of a stripe that does not fit a room */
 };
 
@@ -21,7 +22,7 @@ struct device_load {
 	struct vv_open_layers warm;
 	uint64_t stripe; /* of the want */
 	size_t n; /* stripes */
-	atomic_size_t next; /* that nobody has begun */
+	atomic_size_t next; /* the first that no thread has begun */
 	bool *left;
 	atomic_int failed;
 	pthread_mutex_t lock;
@@ -42,10 +43,10 @@ static int outcome(struct device_load *f)
 	return atomic_load(&f->failed) ? vv_err_restore(&f->error) : 0;
 }
 
-/* ---- what says where bytes are --------------------------------------------------------------------------------------------------- */
+/* ---- run tables of a stretch ----------------------------------------------------------------- */
 
-struct tables { /* of a stretch: what is made anew for each */
-	struct vv_runs *seen; /* per layer of the strand */
+struct tables { /* of a stretch: made again for each */
+	struct vv_runs *seen; /* per unmerged layer */
 	const struct vv_runs **upper;
 	struct vv_runs above, all;
 };
@@ -68,7 +69,7 @@ static void tables_fini(struct tables *t)
 	vv_run_fini(&t->all);
 }
 
-/* What layer i says of at..end, and of no more than runs that lie in it. */
+/* The runs of layer i in at..end, and no others. */
 static bool look(const struct vv_run_table_unmerged *s, size_t i, uint64_t at, uint64_t end, struct vv_runs *out)
 {
 	size_t from, to;
@@ -82,7 +83,8 @@ static bool look(const struct vv_run_table_unmerged *s, size_t i, uint64_t at, u
 	return true;
 }
 
-/* The strand's tables laid over each other, in at..end; those of upper layers are short, and so laid over each other first. */
+/* Overlays the unmerged tables in at..end. Those of upper layers are short, so they are overlaid
+ * first. */
 static int stack(const struct vv_run_table_unmerged *s, struct tables *t)
 {
 	bool gaps;
@@ -95,7 +97,7 @@ static int stack(const struct vv_run_table_unmerged *s, struct tables *t)
 	return rc ? rc : vv_run_overlay(&t->above, &t->seen[s->n - 1], &t->all);
 }
 
-/* The runs of at..end, and perhaps of more; *out stays NULL where something is wrong with them. */
+/* The runs of at..end, and perhaps of more; *out stays NULL if they are invalid. */
 static int find_runs(const struct device_load *f, struct tables *t, uint64_t at, uint64_t end, const struct vv_runs **out)
 {
 	const struct vv_run_table_unmerged *s = f->unmerged;
@@ -114,7 +116,7 @@ static int find_runs(const struct device_load *f, struct tables *t, uint64_t at,
 	return rc;
 }
 
-/* ---- before --------------------------------------------------------------------------------------------------------------------- */
+/* ---- before ---------------------------------------------------------------------------------- */
 
 static void open_layer(void *arg, size_t i)
 {
@@ -124,13 +126,14 @@ static void open_layer(void *arg, size_t i)
 	if (atomic_load(&f->failed))
 		return;
 	rc = vv_open_layers_open(&f->warm, i, f->lin, f->pool, f->layers.v[i].layer, 0, 0);
-	if (rc && f->unmerged && rc != VV_ENOMEM) /* perhaps nothing of it is wanted; else the host will say */
+	/* perhaps nothing of it is wanted; otherwise the host reports it */
+	if (rc && f->unmerged && rc != VV_ENOMEM)
 		vv_err_clear();
 	else if (rc)
 		fail(f, rc);
 }
 
-/* Those that could not be opened are not among them. */
+/* Removes the layers that could not be opened. */
 static void close_ranks(struct vv_open_layers *w)
 {
 	size_t n = 0;
@@ -164,7 +167,7 @@ static int open_layers(struct device_load *f)
 	return outcome(f);
 }
 
-/* Most of what is stored lies there as it is, with digests that a space knows. */
+/* Most of the stored bytes are uncompressed, with digests that a space supports. */
 static bool is_plain(const struct device_load *f)
 {
 	uint64_t plain = 0, all = 0;
@@ -180,7 +183,7 @@ static bool is_plain(const struct device_load *f)
 	return 2 * plain >= all;
 }
 
-/* Where digests are damaged, the host knows what to do. */
+/* If digests are damaged, the host handles that. */
 static void load_digests(void *arg, size_t i)
 {
 	struct device_load *f = arg;
@@ -195,9 +198,9 @@ static void load_digests(void *arg, size_t i)
 	vv_err_clear();
 }
 
-/* ---- across --------------------------------------------------------------------------------------------------------------------- */
+/* ---- transfer -------------------------------------------------------------------------------- */
 
-/* What became of what was in the room. */
+/* Records the result of a room's transfer. */
 static void note(struct device_load *f, struct vv_device_inlet_buffer *r)
 {
 	if (r->end && r->differs)
@@ -205,7 +208,8 @@ static void note(struct device_load *f, struct vv_device_inlet_buffer *r)
 	r->end = 0;
 }
 
-/* at..end of the region, a part of stripe i, in one room. *packed: it could be; where there is no memory for a room, the host does without. */
+/* Sends at..end of the region, a part of stripe i, in one room. *packed: it fitted. If there is no
+ * memory for a room, the host reads it without one. */
 static int carry_part(struct device_load *f, struct vv_device_batch *batch, const struct vv_want *want, size_t i, uint64_t at, uint64_t end, bool *packed)
 {
 	struct vv_device_inlet_buffer *r = NULL;
@@ -224,7 +228,8 @@ static int carry_part(struct device_load *f, struct vv_device_batch *batch, cons
 	return f->ops->send(f->buffers->inlet, r);
 }
 
-/* What is scattered over the pages of many layers may take a room for each half, or quarter; what takes more the host finds as quickly. */
+/* Bytes scattered over the pages of many layers may take a room for each half, or quarter. Beyond
+ * that, the host is as fast. */
 static int carry_range(struct device_load *f, struct vv_device_batch *batch, const struct vv_want *want, size_t i, uint64_t at, uint64_t end, unsigned halvings, bool *packed)
 {
 	uint64_t middle = at + (end - at) / 2;
@@ -280,7 +285,7 @@ static void carry_some(void *arg, size_t filler)
 	tables_fini(&t);
 }
 
-/* What is under way has arrived, and the rooms are as they were. */
+/* Waits for transfers in progress; the rooms are empty afterwards. */
 static void await_rooms(struct device_load *f)
 {
 	struct vv_device_inlet_buffer *r = NULL;
@@ -315,7 +320,7 @@ static int cross(struct device_load *f)
 	return outcome(f);
 }
 
-/* ---- after ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- after ----------------------------------------------------------------------------------- */
 
 static int report_left(const struct device_load *f, struct vv_extents *left)
 {
@@ -365,7 +370,7 @@ static int find_layers(struct device_load *f)
 	return rc;
 }
 
-/* A store that is asked for all at once, over a network, had better be asked for whole blocks. */
+/* A remote store with parallel requests is better read in whole blocks. */
 int vv_device_load_read(const struct vv_lineage *lin, struct vv_pool *pool, struct vv_device_buffers *buffers, const struct vv_want *want, const struct vv_run_table_unmerged *unmerged,
 		  struct vv_extents *left)
 {

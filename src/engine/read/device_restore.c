@@ -15,7 +15,7 @@ const struct vv_space *vv_device_restore_space(const void *p, size_t len, int *d
 	return cuda && p && len && cuda->owns(p, len, device) ? cuda : NULL;
 }
 
-/* ---- window by window ------------------------------------------------------------------------------------------------------------ */
+/* ---- window by window ------------------------------------------------------------------------ */
 
 struct window {
 	struct vv_task task;
@@ -74,7 +74,7 @@ static int send(void *arg, uint64_t at, size_t len)
 	return 0;
 }
 
-/* Memory that a device copies from at full speed takes its time to get: all at once. */
+/* Memory that a device copies from at full speed is slow to get: all at once. */
 static void rent_one(void *arg, size_t i)
 {
 	struct bouncing *b = arg;
@@ -116,7 +116,7 @@ static int read_through(struct vv_context *ctx, const struct vv_space *space, co
 	return rc;
 }
 
-/* While memory of the device is being filled: half of what its history may take. */
+/* During a restore of device memory: half of the limit of its history. */
 static uint64_t memory_for(const struct vv_context *ctx, uint64_t len)
 {
 	enum { LEAST = 32 << 20 };
@@ -177,7 +177,7 @@ static int load_on_device(struct vv_context *ctx, struct vv_device_buffers *buff
 	return rc ? rc : vv_device_load_read(&ctx->lineage, ctx->pool, buffers, want, NULL, left);
 }
 
-/* With placing=device the space takes what it can take as it is stored. */
+/* With placing=device, the space takes stored bytes directly, where it can. */
 static int read_want(struct vv_context *ctx, struct vv_device_buffers *buffers, struct vv_run_table *t, const struct vv_want *want, size_t n, struct due *due)
 {
 	int device = 0, rc;
@@ -191,7 +191,8 @@ static int read_want(struct vv_context *ctx, struct vv_device_buffers *buffers, 
 	return rc ? rc : vv_payload_extent_add(&due->left, want->at, want->len, 1);
 }
 
-/* What the host reads into its own memory at once, and window by window into that of others. */
+/* The host reads the rest: at once into its own memory, and window by window into that of
+ * devices. */
 static int read_left(struct vv_context *ctx, const struct vv_want *want, size_t n, const struct due *due)
 {
 	struct vv_want *host = vv_mem_new(n, sizeof(*host));
@@ -214,7 +215,7 @@ static int read_left(struct vv_context *ctx, const struct vv_want *want, size_t 
 	return rc;
 }
 
-/* Devices first: they need no more of the tables than what they are about to get. */
+/* Devices first: they need only the tables of the next stretches. */
 int vv_device_restore_read(struct vv_context *ctx, struct vv_device_buffers *buffers, struct vv_run_table *t, const struct vv_want *want, size_t n)
 {
 	struct due *due = vv_mem_new(n, sizeof(*due));
@@ -235,7 +236,7 @@ int vv_device_restore_read(struct vv_context *ctx, struct vv_device_buffers *buf
 	return rc;
 }
 
-/* ---- all at once ----------------------------------------------------------------------------------------------------------------- */
+/* ---- all at once ----------------------------------------------------------------------------- */
 
 int vv_device_restore_begin(struct vv_device_restore *b, struct vv_want *want, size_t n)
 {

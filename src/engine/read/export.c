@@ -1,4 +1,5 @@
-/* Window by window; long runs of zeros are neither read nor, in a file, written: they become holes. */
+/* Window by window. Long runs of zeros are not read; in a file they are not written either, but
+ * become holes. */
 #include "engine/read/export.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -37,7 +38,8 @@ const char *vv_export_npy_type(unsigned type)
 	return codes[type < VV_TYPES ? type : VV_TYPE_BYTES];
 }
 
-/* NumPy format 1.0: magic, version, length of a Python dictionary, the dictionary padded to a multiple of 64. */
+/* NumPy format 1.0: magic, version, length of a Python dictionary, the dictionary padded to a
+ * multiple of 64. */
 int vv_export_npy_header(int fd, const char *descr, bool columns, unsigned ndim, const uint64_t *dim)
 {
 	char text[1024], shape[512] = "";
@@ -62,13 +64,13 @@ int vv_export_npy_header(int fd, const char *descr, bool columns, unsigned ndim,
 struct sink {
 	int fd;
 	const struct vv_runs *runs;
-	bool holes;      /* zeros may be skipped: what is skipped reads as zero */
-	uint64_t base;   /* with holes: where in the file the region begins */
+	bool holes;      /* zeros may be skipped: skipped bytes read as zero */
+	uint64_t base;   /* with holes: the offset of the region in the file */
 	uint8_t *window; /* WINDOW bytes */
 };
 
-/* Holes are for a regular file that ends where the writing begins: skipping must not leave old bytes in place, and what is
- * appended goes to the end, wherever that is. */
+/* Holes require a regular file that ends where the writing begins: skipping must not keep old
+ * bytes. With O_APPEND, bytes go to the end of the file, wherever that is. */
 static bool can_skip(int fd)
 {
 	struct stat st;
@@ -79,7 +81,7 @@ static bool can_skip(int fd)
 	       st.st_size <= at;
 }
 
-/* The window holds n bytes from `at` on. */
+/* Writes the window, which holds n bytes from `at` on. */
 static int put_window(const struct sink *s, uint64_t at, uint64_t n)
 {
 	if (!s->holes)
@@ -87,7 +89,7 @@ static int put_window(const struct sink *s, uint64_t at, uint64_t n)
 	return vv_holes_write(s->fd, s->base, s->runs, at, s->window, n) < 0 ? vv_err_sys(errno, "cannot write the output") : 0;
 }
 
-/* At most a window full, where they are written. */
+/* At most a full window, if they are written. */
 static int put_zeros(const struct sink *s, uint64_t n)
 {
 	if (s->holes)
@@ -120,7 +122,7 @@ static int put_region(const struct sink *s, const struct vv_lineage *lin, struct
 	return rc;
 }
 
-/* A hole at the end is there only when the length says so; and who writes on does so behind it. */
+/* A hole at the end needs the file's length to be set; later writes then go after it. */
 static int put_length(const struct sink *s, uint64_t len)
 {
 	off_t end = (off_t)(s->base + len);

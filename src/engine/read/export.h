@@ -1,4 +1,4 @@
-/* A region's bytes to a file descriptor: raw, or as NumPy's .npy. */
+/* Writes a region's bytes to a file descriptor: raw, or as NumPy's .npy. */
 #ifndef VV_ENGINE_READ_EXPORT_H
 #define VV_ENGINE_READ_EXPORT_H
 
@@ -10,7 +10,7 @@
 int vv_export_region(const struct vv_lineage *lin, const struct vv_run_table_region *r, struct vv_pool *pool, int fd,
 		     bool npy, const struct vv_progress *progress);
 
-/* For others that write arrays. All of it, or an error. */
+/* For other writers of arrays. Writes all bytes, or fails. */
 int vv_export_write(int fd, const uint8_t *p, size_t n);
 int vv_export_npy_header(int fd, const char *descr, bool columns, unsigned ndim, const uint64_t *dim);
 const char *vv_export_npy_type(unsigned type); /* "<f8" */

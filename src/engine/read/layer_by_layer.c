@@ -7,14 +7,18 @@
 #include "engine/read/copy_mapped.h"
 
 enum {
-	STRIPE = 4 << 20, /* of a region, at most: what a thread does at a time */
+	STRIPE = 4 << 20, /* of a region, at most: the unit of work of a thread */
 	LEAST_STRIPE = 1 << 20,
-	PAGES_STRIPE = 16 << 20, /* the same page by page: each table is looked into once for all of it */
-	SMALL = 2048,     /* bytes of a piece: pages that it lies in are needed for what is around it, too */
+	/* the same page by page: each table is searched once for all of it */
+	PAGES_STRIPE = 16 << 20,
+	/* bytes of a piece: its pages are needed for the neighbouring bytes, too */
+	SMALL = 2048,
 	SHARE = 3,        /* one part in so many may be copied in vain */
-	OFTEN = 2,        /* page by page, so many times as much as there is may lie over the oldest table: all of it is looked at */
+	/* Page by page: limit of the bytes over the oldest table, as a multiple of the wanted
+	 * bytes. All of them are examined. */
+	OFTEN = 2,
 	MANY = 1024,      /* runs of a table, */
-	EACH = 16,        /* of which one in so many is looked at */
+	EACH = 16,        /* of which one in so many is examined */
 };
 
 struct layer_by_layer_stripe {
@@ -24,7 +28,9 @@ struct layer_by_layer_stripe {
 	uint64_t got;
 };
 
-enum way { NEITHER, OVER, BY_PAGE }; /* one table's bytes over the other's, or each page from the newest that has it */
+/* OVER: each table's bytes over the older ones; BY_PAGE: each page from the newest table that has
+ * it */
+enum way { NEITHER, OVER, BY_PAGE };
 
 struct layer_by_layer_replay {
 	enum way way;
@@ -37,7 +43,7 @@ struct layer_by_layer_replay {
 	struct vv_open_layers warm;
 };
 
-/* What says where a want's bytes are, newest first. */
+/* The run tables of a want, newest first. */
 static size_t tables_of(const struct vv_run_table *t, const struct vv_want *want, const struct vv_runs *const **out)
 {
 	const struct vv_run_table_region *r = &t->region[vv_run_table_find(t, want->name)];
@@ -46,9 +52,9 @@ static size_t tables_of(const struct vv_run_table *t, const struct vv_want *want
 	return r->unmerged ? r->unmerged->n : 1;
 }
 
-/* ---- does it pay? ------------------------------------------------------------------------------------------------------------------ */
+/* ---- does it pay? ---------------------------------------------------------------------------- */
 
-struct layer_by_layer_load { /* that lies over the oldest tables, about */
+struct layer_by_layer_load { /* approximate load over the oldest tables */
 	uint64_t bytes, pieces;
 	bool odd; /* there are pieces that are not whole pages */
 };
@@ -95,7 +101,7 @@ bool vv_layer_by_layer_pays(const struct vv_run_table *t, const struct vv_want *
 	return find_way(t, want, n) != NEITHER;
 }
 
-/* ---- what is open ------------------------------------------------------------------------------------------------------------------ */
+/* ---- open layers ----------------------------------------------------------------------------- */
 
 /* Digests are needed of all: windows cut blocks. */
 static bool is_plain(const struct vv_open_layers *w, size_t i)
@@ -108,10 +114,11 @@ static bool is_plain(const struct vv_open_layers *w, size_t i)
 	return w->window[i] && f->digests.n;
 }
 
-/* Page by page a layer may be missing, or empty: gc leaves of it what live epochs need, and older tables name more than that. If it has bytes, some of them will be needed. */
+/* Page by page, a layer may be missing or empty: gc keeps only the needs of live epochs, and older
+ * tables name more. If it has bytes, some of them will be needed. */
 static void open_one(void *arg, size_t i)
 {
-	enum { ALWAYS = 1 << 30 }; /* digests and lanes are needed */
+	enum { ALWAYS = 1 << 30 }; /* digests and extents are needed */
 	struct layer_by_layer_replay *r = arg;
 	bool ok;
 
@@ -125,9 +132,9 @@ static void open_one(void *arg, size_t i)
 		atomic_store(&r->failed, true);
 }
 
-/* ---- stripe by stripe -------------------------------------------------------------------------------------------------------------- */
+/* ---- stripe by stripe ------------------------------------------------------------------------ */
 
-/* What is less than a page, at the end of a region, is a stripe of its own. */
+/* Less than a page, at the end of a region, is a stripe of its own. */
 static uint64_t stripe_len(const struct layer_by_layer_replay *r, uint64_t left, uint64_t most)
 {
 	if (left <= most && r->way == BY_PAGE && left > VV_NEWEST_PAGE_PAGE)
@@ -160,7 +167,8 @@ static int cut_stripes(struct layer_by_layer_replay *r, struct vv_pool *pool, co
 	return 0;
 }
 
-/* Less than a page, from the newest table that has something of it: all of it, or this is for others. */
+/* Less than a page, from the newest table that has any of it: all of it, or the normal reader must
+ * read it. */
 static bool fill_rest(struct layer_by_layer_replay *r, struct layer_by_layer_stripe *s)
 {
 	uint64_t at = s->part.at, end = at + s->part.len;
@@ -197,7 +205,8 @@ static void fill_one(void *arg, size_t i)
 		atomic_store(&r->failed, true);
 }
 
-/* Page by page each has been found; else the bytes of all tables must have been met. */
+/* Page by page, each page has been found; otherwise the bytes of all tables must have been
+ * copied. */
 static bool fill(struct layer_by_layer_replay *r, struct vv_pool *pool)
 {
 	uint64_t got = 0;
@@ -210,9 +219,9 @@ static bool fill(struct layer_by_layer_replay *r, struct vv_pool *pool)
 	return !atomic_load(&r->failed) && (r->way == BY_PAGE || got == r->layers->bytes);
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
-/* What the tables say, each by itself. */
+/* The layers of the tables, each table by itself. */
 static int find_all(struct vv_pool *pool, const struct vv_run_table *t, const struct vv_want *want, size_t n, struct vv_layer_list *out)
 {
 	struct vv_want *all;
@@ -239,7 +248,8 @@ static int find_all(struct vv_pool *pool, const struct vv_run_table *t, const st
 	return rc;
 }
 
-/* Only which layers they name: each has a list of those. A region of one table has its runs. */
+/* Only the names of the layers: each table has a list of those. A region of one table has its
+ * runs. */
 static int find_named(struct vv_pool *pool, const struct vv_run_table *t, const struct vv_want *want, size_t n, struct vv_layer_list *out)
 {
 	int rc = 0;

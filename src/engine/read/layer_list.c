@@ -37,7 +37,7 @@ static int grow(struct vv_layer_list *l)
 	return 0;
 }
 
-/* Its number, or VV_ENOMEM. */
+/* Returns its number, or VV_ENOMEM. */
 static int64_t number(struct vv_layer_list *l, uint64_t layer)
 {
 	uint32_t *slot;
@@ -64,7 +64,7 @@ struct layer_list_part { /* of the runs of a want */
 	size_t first, end;
 };
 
-struct task { /* some parts, and what is found in them */
+struct task { /* some parts, and their layers */
 	const struct layer_list_part *part;
 	size_t n, runs;
 	struct vv_layer_list found;
@@ -80,7 +80,7 @@ struct layer_list_search {
 
 enum { STEP = 16 << 10 };
 
-/* The same of one that is mostly known. */
+/* The same for a layer that is mostly known. */
 static inline int64_t number_of(struct vv_layer_list *l, uint64_t layer)
 {
 	uint32_t k = l->slot ? l->slot[first_slot(l, layer)] : 0;
@@ -88,7 +88,7 @@ static inline int64_t number_of(struct vv_layer_list *l, uint64_t layer)
 	return k && l->v[k - 1].layer == layer ? k - 1 : number(l, layer);
 }
 
-/* Runs that follow each other are mostly of one layer. */
+/* Consecutive runs are mostly of one layer. */
 static int look_at(const struct layer_list_part *p, struct vv_layer_list *found)
 {
 	const struct vv_want *w = p->want;
@@ -135,7 +135,7 @@ static int cut_want(const struct vv_want *w, struct layer_list_search *s)
 	return 0;
 }
 
-/* Small parts are one task together. */
+/* Small parts share a task. */
 static int make_tasks(struct layer_list_search *s)
 {
 	for (size_t i = 0; i < s->n_parts; i++) {

@@ -1,4 +1,4 @@
-/* The layers that bytes to be read lie in, each once. */
+/* The layers of the bytes to be read, each once. */
 #ifndef VV_ENGINE_READ_LAYER_LIST_H
 #define VV_ENGINE_READ_LAYER_LIST_H
 
@@ -13,14 +13,15 @@ struct vv_layer_list_layer {
 struct vv_layer_list {
 	struct vv_layer_list_layer *v;
 	size_t n, cap;
-	uint64_t bytes; /* that lie in them */
+	uint64_t bytes; /* in these layers */
 	uint32_t *slot; /* an open hash by layer: 1 + number, or 0 */
 	size_t mask;
 };
 
-/* It is one of them, whatever refers to it. */
+/* Adds the layer, whatever refers to it. */
 int vv_layer_list_add(struct vv_layer_list *l, uint64_t layer);
-/* In the order of first use, behind those that there are. On all threads of the pool; NULL is fine. */
+/* Adds layers in the order of first use, after the present ones. Runs on all threads of the pool;
+ * NULL is fine. */
 int vv_layer_list_find(struct vv_layer_list *out, struct vv_pool *pool, const struct vv_want *w, size_t n);
 void vv_layer_list_fini(struct vv_layer_list *l);
 

@@ -6,10 +6,10 @@
 
 enum {
 	PAGE = VV_NEWEST_PAGE_PAGE,
-	SOON = 4, /* pages: their digests are fetched */
+	SOON = 4, /* pages: their digests are prefetched */
 };
 
-struct page_source { /* what a page is made of */
+struct page_source { /* the source of a page */
 	const uint8_t *from; /* NULL: not known yet */
 	const struct vv_digest *digest; /* NULL: it is zero */
 };
@@ -22,7 +22,7 @@ struct page_map {
 	struct page_source *page_source;
 	size_t n, left;
 	bool done;
-	const struct vv_open_layers_extent *lane[VV_OPEN_LAYERS_LAYERS]; /* that were met last */
+	const struct vv_open_layers_extent *lane[VV_OPEN_LAYERS_LAYERS]; /* the last used ones */
 };
 
 static const struct vv_open_layers_extent *find_extent(struct page_map *m, size_t layer, uint64_t pos)
@@ -39,7 +39,7 @@ static const struct vv_open_layers_extent *find_extent(struct page_map *m, size_
 	return &v[i];
 }
 
-/* The pages from k to end, but for those that newer layers have. */
+/* Sets the pages from k to end, except those of newer layers. */
 static void set(struct page_map *m, size_t k, size_t end, struct page_source first)
 {
 	for (; k < end; k++, first.from += PAGE, first.digest++)
@@ -60,7 +60,7 @@ static void set_zero(struct page_map *m, size_t k, size_t end)
 		}
 }
 
-/* The pages from at to end of the region, of a run. */
+/* Sets the pages from at to end of the region, of a run. */
 static bool set_run(struct page_map *m, const struct vv_run *r, uint64_t at, uint64_t end)
 {
 	size_t k = (size_t)((at - m->part->at) / PAGE), layer;
@@ -82,7 +82,7 @@ static bool set_run(struct page_map *m, const struct vv_run *r, uint64_t at, uin
 		len = (len < end - at ? len : end - at) / PAGE * PAGE;
 		if (!len && !m->page_source[k].from)
 			return false;
-		if (!len) { /* gc has taken what only older epochs needed */
+		if (!len) { /* gc has removed bytes that only older epochs needed */
 			len = PAGE;
 			continue;
 		}
@@ -105,7 +105,7 @@ static bool set_table(struct page_map *m, const struct vv_runs *runs)
 	return fits;
 }
 
-/* Where the next page lies is known: it is fetched while this one is being copied. */
+/* The next page's source is known: it is prefetched while this one is copied. */
 static bool copy(const struct page_map *m)
 {
 	for (size_t k = 0; k < m->n; k++) {
@@ -131,7 +131,7 @@ static void copy_page(void *arg)
 	m->done = !m->left && copy(m);
 }
 
-/* A mapped file that cannot be read any more raises SIGBUS, memory that may not be written SIGSEGV. */
+/* An unreadable mapped file raises SIGBUS, memory that may not be written SIGSEGV. */
 bool vv_newest_page_copy(const struct vv_open_layers *w, const struct vv_runs *const *table, size_t n, const struct vv_want *part)
 {
 	struct page_map m = { .warm = w, .table = table, .n_tables = n, .part = part, .n = (size_t)(part->len / PAGE), .left = (size_t)(part->len / PAGE) };

@@ -6,13 +6,16 @@
 #include <string.h>
 
 enum {
-	WINDOW = 2 << 20, /* a large folio: where one page is in the cache its neighbours are, too; if not, touching them reads them */
-	AROUND = 64 << 10, /* what the kernel maps around a page of a small folio */
+	/* A large folio: if one page is cached, its neighbours are, too; if not, touching them
+	 * reads them. */
+	WINDOW = 2 << 20,
+	AROUND = 64 << 10, /* the kernel maps so much around a page of a small folio */
 	CACHED = 1,
 	NOT_CACHED = 2,
 	AT_ONCE = 32, /* windows that one thread touches, where there are many */
-	SOME = 64, /* lanes that may be listed without many runs */
-	APART = 32 << 10, /* between two pieces, on average: reading on takes no longer than beginning anew */
+	SOME = 64, /* extents that may be listed even without many runs */
+	/* between two pieces, on average: reading through takes no longer than a new read */
+	APART = 32 << 10,
 };
 
 static size_t hash(uint64_t layer)
@@ -90,8 +93,9 @@ struct open_layers_look {
 	uint64_t at, end;
 };
 
-/* With the first byte of a large folio all of it is mapped: while pages are being copied the core would wait twice, for that and for what it could not fetch ahead. What is
- * left at the end of a file has no such folio. */
+/* Touching the first byte of a large folio maps all of it. Otherwise the core would wait twice
+ * while copying pages: for the mapping, and for data that it could not prefetch. The rest at the
+ * end of a file has no such folio. */
 static void touch(void *arg)
 {
 	const struct open_layers_look *l = arg;
@@ -109,7 +113,7 @@ static void touch_some(void *arg, size_t i)
 	l.at += (uint64_t)i * AT_ONCE * WINDOW;
 	l.end = l.end - l.at < AT_ONCE * WINDOW ? l.end : l.at + AT_ONCE * WINDOW;
 	if (vv_write_protect_try_read(touch, &l) < 0)
-		vv_err_clear(); /* whoever needs it will find out */
+		vv_err_clear(); /* a later reader reports the error */
 }
 
 static void touch_all(const struct vv_open_layers *w, size_t layer, struct vv_pool *pool)
@@ -123,7 +127,7 @@ static void touch_all(const struct vv_open_layers *w, size_t layer, struct vv_po
 		touch_some(&l, k);
 }
 
-/* It pays if there are not more lanes than runs. */
+/* It pays if there are not more extents than runs. */
 static int list_extents(struct vv_open_layers *w, size_t i, size_t n_runs)
 {
 	const struct vv_layer_file *f = w->file[i];
@@ -161,7 +165,8 @@ static void borrow_digests(void *arg)
 		l->rc = vv_payload_lend_digests(&l->file->digests, p, (size_t)l->section->len, l->file->head.payload);
 }
 
-/* Where they lie in the mapped file, if they are in memory; whoever looks at them there must be ready for a SIGBUS, as with the bytes. */
+/* The digests in the mapped file, if they are in memory. A reader must be prepared for SIGBUS, as
+ * with the bytes. */
 static int get_digests(struct vv_open_layers *w, size_t i)
 {
 	struct borrowing l = { w->file[i], vv_layer_section(&w->file[i]->frame, VV_SECTION_DIGESTS), 0 };
@@ -179,8 +184,8 @@ void vv_open_layers_stop_mapping(struct vv_open_layers *w, size_t i)
 		vv_payload_digests_fini(&w->file[i]->digests);
 }
 
-/* Where there are few runs they are mostly whole blocks, which have checks of their own. Digests that are damaged are done
- * without: the blocks may still be whole. */
+/* Few runs are mostly whole blocks, which have checks of their own. Damaged digests are not used:
+ * the blocks may still be intact. */
 int vv_open_layers_open(struct vv_open_layers *w, size_t i, const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, size_t n_runs, uint64_t bytes)
 {
 	struct vv_layer_file *f = NULL;
@@ -194,9 +199,10 @@ int vv_open_layers_open(struct vv_open_layers *w, size_t i, const struct vv_line
 	w->window[i] = vv_mem_new((size_t)(f->get->size / WINDOW) + 1, sizeof(*w->window[i]));
 	if (!w->window[i])
 		return VV_ENOMEM;
-	if (w->dense[i] && !(is_cached(w, i, 0, 1) && is_cached(w, i, f->get->size - 1, 1))) /* what goes, goes from one end */
+	/* the page cache is evicted from one end */
+	if (w->dense[i] && !(is_cached(w, i, 0, 1) && is_cached(w, i, f->get->size - 1, 1)))
 		vv_store_get_touched(f->get);
-	if (w->dense[i] || n_runs > f->get->size / WINDOW) /* hardly any will be left out */
+	if (w->dense[i] || n_runs > f->get->size / WINDOW) /* hardly any will be skipped */
 		touch_all(w, i, pool);
 	if (f->head.digest_kind == VV_DIGEST_XXH3 && 8 * n_runs > f->blocks.n)
 		rc = get_digests(w, i);

@@ -32,7 +32,7 @@ static void sort_digit(const struct vv_pending_list *from, unsigned shift, struc
 		to[start[(from->v[i].layer >> shift) % DIGIT]++] = from->v[i];
 }
 
-/* A few dozen layers differ in a few bits, so this is one pass or two. */
+/* A few dozen layers differ in a few bits, so this takes one pass or two. */
 int vv_pending_sort(struct vv_pending_list *p)
 {
 	uint64_t differ = 0;

@@ -1,4 +1,5 @@
-/* Runs of all regions -> pieces, by layer and position -> cut at block borders -> one job per block. */
+/* Runs of all regions -> pieces, by layer and position -> cut at block borders -> one job per
+ * block. */
 #include "engine/read/read_many.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -14,15 +15,15 @@
 #include <sys/stat.h>
 
 enum {
-	MEMORY = 208 << 20, /* of the blocks under way, and what decoding them takes */
+	MEMORY = 208 << 20, /* of the blocks in progress and of decoding them */
 	LAYERS = 64,        /* open at a time */
 	LEAST_LAYERS = 4,
-	DESCRIPTORS_USUAL = 32, /* in use, where that cannot be seen */
+	DESCRIPTORS_USUAL = 32, /* in use, if that cannot be determined */
 };
 
 struct one {
 	const struct vv_runs *runs;
-	atomic_uint_least64_t left; /* bytes that were not handed over yet */
+	atomic_uint_least64_t left; /* bytes not delivered yet */
 	atomic_bool lost;
 };
 
@@ -35,9 +36,9 @@ struct read_many_piece {
 struct read_many_job { /* a block */
 	struct vv_layer_file *file;
 	size_t block;
-	struct vv_part *part; /* ascending by position, until it is handed over */
+	struct vv_part *part; /* ascending by position, until it is delivered */
 	size_t n;
-	bool again; /* it is damaged, but parts of it may be whole */
+	bool again; /* it is damaged, but parts of it may be intact */
 };
 
 struct read_many_source { /* a layer */
@@ -60,14 +61,14 @@ struct read_many_group {
 	size_t n_jobs, jobs_cap;
 	struct vv_budget rooms;
 	atomic_bool no_memory;
-	pthread_mutex_t lock; /* of what follows */
-	size_t *whole;        /* regions that were handed over, of which nobody was told yet */
+	pthread_mutex_t lock; /* of the members below */
+	size_t *whole;        /* delivered regions that were not reported yet */
 	size_t n_whole;
 };
 
-/* ---- descriptors -------------------------------------------------------------------------------------------------- */
+/* ---- descriptors ----------------------------------------------------------------------------- */
 
-/* From Linux 6.2 on the folder's size tells. */
+/* From Linux 6.2 on, the folder's size is the number. */
 static size_t count_open(void)
 {
 	struct stat st;
@@ -95,7 +96,7 @@ static size_t free_descriptors(void)
 	return limit.rlim_cur > used ? (size_t)limit.rlim_cur - used : 0;
 }
 
-/* A quarter is left for layers and what else comes, up to what they need. */
+/* A quarter is left for layers and other files, up to the need of the layers. */
 size_t vv_read_many_files(size_t most, size_t descriptors_each)
 {
 	size_t n = free_descriptors(), spare = n / 4 < 2 * LAYERS ? n / 4 : 2 * LAYERS;
@@ -113,7 +114,7 @@ static size_t layers_at_once(void)
 	return n < 1 ? 1 : n < LAYERS ? n : LAYERS;
 }
 
-/* ---- what becomes of regions -------------------------------------------------------------------------------------- */
+/* ---- results of regions ---------------------------------------------------------------------- */
 
 static bool is_wanted(const struct read_many_group *g, size_t region)
 {
@@ -161,7 +162,7 @@ static void report_complete_task(void *arg, size_t i)
 	report_complete(arg);
 }
 
-/* ---- one block ---------------------------------------------------------------------------------------------------- */
+/* ---- one block ------------------------------------------------------------------------------- */
 
 static int by_place(const void *a, const void *b)
 {
@@ -181,7 +182,7 @@ static int by_source(const void *a, const void *b)
 	return (x->pos > y->pos) - (x->pos < y->pos);
 }
 
-/* What lies together in a region goes together, wherever it is in the block. */
+/* Parts that are contiguous in a region are delivered together, wherever they are in the block. */
 static void hand_over(struct read_many_group *g, struct vv_part *c, size_t n, uint8_t *raw)
 {
 	struct iovec v[VV_READ_MANY_PARTS];
@@ -210,7 +211,8 @@ static uint64_t count_used(const struct read_many_job *j)
 	return sum;
 }
 
-/* Only these parts of a plain block, each by its own digests, one behind the other behind the block's own place. */
+/* Reads only these parts of a plain block, each with its own digests. They are stored consecutively
+ * after the block's own place. */
 static int read_parts(const struct read_many_job *j, struct vv_part *c, size_t n, uint8_t *room, size_t block_len)
 {
 	struct vv_part *part = vv_mem_new(n, sizeof(*part));
@@ -272,7 +274,7 @@ static void run_job(void *arg, size_t i)
 	report_complete(g);
 }
 
-/* A plain block is damaged: who needs other parts of it has them. */
+/* A plain block is damaged: regions that need intact parts of it get them. */
 static void run_again(struct read_many_group *g, struct read_many_job *j)
 {
 	if (j->file->head.digest_kind == VV_DIGEST_XXH3 && vv_layer_file_load_digests(j->file) < 0)
@@ -292,7 +294,7 @@ static void run_again(struct read_many_group *g, struct read_many_job *j)
 	}
 }
 
-/* ---- layers ------------------------------------------------------------------------------------------------------- */
+/* ---- layers ---------------------------------------------------------------------------------- */
 
 static int plan(struct read_many_group *g, struct read_many_source *s)
 {
@@ -332,7 +334,7 @@ static void close_one(void *arg, size_t i)
 	vv_block_plan_fini(&s->plan);
 }
 
-/* One for each block, however many regions share it. */
+/* One job for each block, however many regions share it. */
 static int make_jobs(struct read_many_group *g, const struct vv_block_plan *p)
 {
 	for (size_t k = 0, first = 0; p->end && k < p->file->blocks.n; first = p->end[k++]) {
@@ -345,7 +347,8 @@ static int make_jobs(struct read_many_group *g, const struct vv_block_plan *p)
 	return 0;
 }
 
-/* As many layers as are open together, from piece `first` on; returns where the next ones begin. */
+/* As many layers as can be open together, from piece `first` on; returns the beginning of the next
+ * ones. */
 static size_t next_sources(struct read_many_group *g, size_t first)
 {
 	size_t i = first;
@@ -381,7 +384,7 @@ static int run_sources(struct read_many_group *g)
 	return rc;
 }
 
-/* ---- regions ------------------------------------------------------------------------------------------------------ */
+/* ---- regions --------------------------------------------------------------------------------- */
 
 static int by_layer(const void *a, const void *b)
 {
@@ -415,7 +418,7 @@ static int list_pieces(struct read_many_group *g)
 	return 0;
 }
 
-/* Short runs of zeros; and with them those regions are done that have nothing else. */
+/* Short runs of zeros. Regions without other bytes are then complete. */
 static void fill_zeros(void *arg, size_t i)
 {
 	static const uint8_t zeros[VV_HOLES_HOLE];

@@ -1,5 +1,5 @@
-/* What is in the page cache, or wanted nearly as a whole, is copied by copy_mapped.c. The rest: pieces, sorted by layer -> cut at block borders and grouped by block
- * -> one job per block. */
+/* Cached bytes, and layers wanted nearly in full, are copied by copy_mapped.c. The rest: pieces,
+ * sorted by layer -> cut at block borders and grouped by block -> one job per block. */
 #include "engine/read/restore.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -15,13 +15,13 @@
 #include <string.h>
 
 enum {
-	STRIPE = 8 << 20, /* of a destination: what one thread does at a time */
+	STRIPE = 8 << 20, /* of a destination: the unit of work of a thread */
 	LEAST_STRIPE = 256 << 10,
 	ZERO_STEP = 8 << 20,
-	MEMORY = 208 << 20, /* of the blocks under way */
-	APART = 32 << 10,   /* what lies between two parts is not read, if it is more */
+	MEMORY = 208 << 20, /* of the blocks in progress */
+	APART = 32 << 10,   /* a larger gap between two parts is not read */
 	SCATTERED = 8,      /* one byte in so many of a layer is not read */
-	FEW = 4,            /* blocks, of which it does not matter how they are read */
+	FEW = 4,            /* blocks: the way of reading so few does not matter */
 };
 
 struct restore_job {
@@ -38,9 +38,9 @@ struct jobs {
 
 struct restore_reader {
 	struct jobs jobs;
-	struct jobs scattered; /* of layers of which parts are wanted that lie apart, and are on the disk */
-	struct jobs *now;      /* the ones that run */
-	struct vv_budget rooms; /* that blocks go through */
+	struct jobs scattered; /* of layers on the disk whose wanted parts are far apart */
+	struct jobs *now;      /* the jobs in progress */
+	struct vv_budget rooms; /* room for blocks */
 	atomic_int failed;
 	pthread_mutex_t lock;
 	struct vv_err_state error;
@@ -81,7 +81,7 @@ struct restore_source {
 	const struct vv_pending_piece *piece;
 	size_t n_pieces;
 	struct vv_block_plan plan;
-	bool scattered; /* what is read of it lies here and there */
+	bool scattered; /* the wanted parts are scattered */
 };
 
 static int plan_source(struct restore_source *s, struct vv_layer_file *f)
@@ -100,9 +100,9 @@ static int plan_source(struct restore_source *s, struct vv_layer_file *f)
 }
 
 struct usage { /* of a layer's blocks */
-	size_t blocks;  /* of which something is wanted */
-	uint64_t whole; /* bytes of all blocks, as they are stored */
-	uint64_t apart; /* bytes that lie between what is wanted, and so far apart that they are not even read */
+	size_t blocks;  /* with wanted bytes */
+	uint64_t whole; /* stored bytes of all blocks */
+	uint64_t apart; /* bytes in gaps between wanted parts that are too large to be read */
 };
 
 static void measure_block(const struct vv_block *b, const struct vv_part *part, size_t n, struct usage *u)
@@ -140,12 +140,12 @@ struct restore_batch { /* layers that are open together */
 	struct vv_pool *pool;
 	struct restore_reader *reader;
 	const struct vv_layer_list_layer *layer;
-	size_t most;  /* of them: VV_OPEN_LAYERS_LAYERS, or as many as there are descriptors for */
+	size_t most;  /* limit of layers: VV_OPEN_LAYERS_LAYERS, or by the number of descriptors */
 	uint64_t got; /* bytes of layers, so far */
-	bool zeros;   /* are filled along */
+	bool zeros;   /* fill zeros, too */
 	struct restore_stripe *stripe;
 	size_t n_stripes;
-	struct vv_make_writable writable; /* what the program had shut */
+	struct vv_make_writable writable; /* memory that the program had write-protected */
 	struct vv_open_layers warm;
 	struct restore_source source[VV_OPEN_LAYERS_LAYERS];
 };
@@ -276,8 +276,8 @@ static size_t fill_zeros(const struct vv_pending_list *p, struct vv_pool *pool)
 	return i;
 }
 
-/* Of memory that it may not write to the kernel says no more than that a read failed, and a copy ends the program: so one looks
- * before. */
+/* For write-protected memory, the kernel reports only that a read failed, and a copy ends the
+ * program. So the protection is checked before. */
 int vv_restore_make_writable(const struct vv_want *want, size_t n, struct vv_make_writable *writable)
 {
 	struct vv_memory_range *r = vv_mem_new(n, sizeof(*r)), bad = { 0 };
@@ -299,7 +299,7 @@ int vv_restore_make_writable(const struct vv_want *want, size_t n, struct vv_mak
 	return rc;
 }
 
-/* What the stripes have left, by layer. */
+/* Collects the pieces left by the stripes, by layer. */
 static int gather(struct restore_batch *b, struct vv_pending_list *out)
 {
 	int rc = 0;
@@ -329,7 +329,8 @@ static int read_pieces(struct restore_batch *b, struct vv_pool *pool, const stru
 		s->piece = &p->v[first];
 		s->n_pieces = i - first;
 	}
-	vv_store_each(b->lin->store, pool, false, b->warm.n, plan_layer, b); /* which may read digests */
+	/* plan_layer may read digests */
+	vv_store_each(b->lin->store, pool, false, b->warm.n, plan_layer, b);
 	for (size_t i = 0; rc == 0 && i < b->warm.n && !atomic_load(&r->failed); i++)
 		rc = add_jobs(b, i);
 	if (rc == 0 && !atomic_load(&r->failed)) {
@@ -339,7 +340,7 @@ static int read_pieces(struct restore_batch *b, struct vv_pool *pool, const stru
 	return rc;
 }
 
-/* So many of the layers, from the first on. */
+/* Opens n of the layers, from the first on. */
 static int open_batch(struct restore_batch *b, struct vv_pool *pool, const struct vv_layer_list_layer *first, size_t n)
 {
 	b->layer = first;
@@ -389,7 +390,7 @@ static int read_layers(const struct vv_layer_list *l, struct restore_batch *b, s
 	return rc;
 }
 
-/* Layers are opened once, where they can all be open together. */
+/* Layers are opened once, if all can be open together. */
 static int read_windows(const struct vv_layer_list *l, struct restore_batch *b, struct vv_pool *pool, const struct vv_want *want,
 			const struct vv_windows *w)
 {

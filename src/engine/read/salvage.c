@@ -32,13 +32,13 @@ struct vv_salvage_need vv_salvage_part(const struct vv_salvage_need *need, uint6
 	return part;
 }
 
-/* An open layer, and the block of it that was looked at last. */
+/* An open layer, and the block of it that was read last. */
 struct salvage_reader {
 	struct vv_layer_file *f;
 	size_t block; /* blocks.n: none */
 	uint8_t *raw;
-	bool whole;   /* it is what was written; else its chunks may be */
-	bool there;   /* raw holds something */
+	bool whole;   /* the block is intact; otherwise some of its chunks may be */
+	bool there;   /* raw has content */
 	struct vv_salvage_needs *bad;
 	struct vv_warned *warned;
 };
@@ -75,7 +75,8 @@ static int give_up(struct salvage_reader *r, const struct vv_salvage_need *need,
 	return vv_salvage_add(r->bad, &part);
 }
 
-/* The chunk that holds pos, if it is whole in the block; *end is where it ends, or where nothing is known any more. */
+/* The chunk at pos, if it is complete in the block and intact. Sets *end to its end. For bytes
+ * without a digest, *end is the position of the next digest. */
 static bool chunk_is_intact(const struct salvage_reader *r, uint64_t pos, uint64_t *end)
 {
 	const struct vv_digests *d = &r->f->digests;
@@ -98,7 +99,7 @@ static bool chunk_is_intact(const struct salvage_reader *r, uint64_t pos, uint64
 	return vv_digest_equal(&got, &d->v[g->digest + k]);
 }
 
-/* Bytes from..to of the need lie in one extent of the block that is loaded. */
+/* Takes bytes from..to of the need, which are in one extent of the loaded block. */
 static int take_extent(struct salvage_reader *r, const struct vv_salvage_need *need, uint64_t from, uint64_t to)
 {
 	int rc = 0;
@@ -159,7 +160,7 @@ bool vv_salvage_is_first_warning(struct vv_warned *w, uint64_t layer)
 	return true;
 }
 
-/* All needs of one layer. */
+/* Takes all needs of one layer. */
 static int take_layer(const struct vv_lineage *lin, const struct vv_salvage_need *need, size_t n, struct vv_salvage_needs *bad,
 		      struct vv_warned *warned)
 {

@@ -16,9 +16,10 @@ struct unmap_later_aside {
 	struct mapping mapping[VV_OPEN_LAYERS_LAYERS];
 };
 
-enum { STEP = 16 << 20 }; /* bytes: a fraction of a millisecond, for which the thread is not there for others, nor the address space */
+/* bytes: it keeps the thread and the address space busy for a fraction of a millisecond */
+enum { STEP = 16 << 20 };
 
-/* The next step; is there another? */
+/* Unmaps the next step; is there another? */
 static bool take_some(struct unmap_later_aside *a)
 {
 	size_t left = STEP;
@@ -61,7 +62,7 @@ static void close_one(void *arg, size_t i)
 	vv_open_layers_close(arg, i);
 }
 
-/* Without memory for that it is done now, on all cores. */
+/* Without memory for a task it is done now, on all cores. */
 void vv_unmap_later_close(struct vv_open_layers *w, struct vv_pool *pool)
 {
 	struct vv_err_state error;

@@ -1,5 +1,5 @@
-/* Blocks that are needed whole are copied as they are; of others the needed extents are decoded, gathered and coded
- * again. Positions never change, so no reference has to. */
+/* Blocks that are needed in full are copied unchanged. Of other blocks the needed extents are
+ * decoded, gathered and compressed again. Positions never change, so references stay valid. */
 #include "engine/upkeep/compact.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -12,7 +12,7 @@
 
 enum { GATHER = 1 << 20, SLACK = 4096 };
 
-/* How many of the block's bytes are needed. */
+/* The number of the block's bytes that are needed. */
 static uint64_t needed_of(const struct vv_blocks *b, size_t k, const struct vv_extents *need)
 {
 	uint64_t sum = 0;
@@ -64,7 +64,7 @@ struct writer {
 	uint8_t *raw, *stored, *gathered, *coded;
 	size_t cap;
 	size_t n_gathered;
-	uint32_t codec; /* of what is gathered */
+	uint32_t codec; /* of the gathered bytes */
 	struct vv_recipe how;
 };
 
@@ -76,7 +76,7 @@ static int emit(struct writer *w, uint32_t codec, uint32_t raw_len, uint8_t *p, 
 	return rc ? rc : vv_payload_block_add(&w->blocks, codec, raw_len, (uint32_t)n, vv_digest_check(p, n));
 }
 
-/* Codes and writes what was gathered; its extents are in w->blocks already. */
+/* Compresses and writes the gathered bytes; their extents are in w->blocks already. */
 static int flush(struct writer *w)
 {
 	const struct vv_codec *c = vv_codec_numbered(w->codec);
@@ -101,7 +101,7 @@ static int copy_whole(struct writer *w, size_t k)
 	for (size_t e = b->extent; rc == 0 && e < b->extent + b->n_extents; e++)
 		rc = vv_payload_extent_add(&w->blocks.extent, w->from->blocks.extent.v[e].pos,
 					   w->from->blocks.extent.v[e].len, 0);
-	/* read_block checks the stored bytes; for a coded block they are then in w->stored */
+	/* read_block checks the stored bytes; those of a compressed block are then in w->stored */
 	if (rc == 0)
 		rc = vv_layer_file_read_block(w->from, k, w->raw, w->stored);
 	if (rc == 0)
@@ -109,7 +109,7 @@ static int copy_whole(struct writer *w, size_t k)
 	return rc;
 }
 
-/* One extent of a decoded block, at `bytes`: its needed stretches are gathered. */
+/* Gathers the needed stretches of one extent of a decoded block, at `bytes`. */
 static int gather_extent(struct writer *w, const struct vv_extent *x, const uint8_t *bytes)
 {
 	uint64_t end = x->pos + x->len;
@@ -185,13 +185,13 @@ static int keep_digests(struct writer *w)
 	return rc;
 }
 
-/* Where the other copies are of what stays. */
+/* Keeps the records of other copies of the needed bytes. */
 static int keep_copies(struct writer *w)
 {
 	struct vv_copies_section all = { 0 };
 	int rc = vv_copies_lookup_read(w->from, &all);
 
-	if (rc == VV_EDAMAGED) { /* the bytes themselves are what counts */
+	if (rc == VV_EDAMAGED) { /* the bytes themselves matter, not their copies */
 		vv_log_warn("%s; where the other copies are is lost", vv_err_last());
 		rc = 0;
 	}
@@ -211,7 +211,7 @@ static int keep_copies(struct writer *w)
 	return rc;
 }
 
-/* Tables are coded again where some were: what replaces the layer must be shorter. */
+/* Tables are compressed again if some were: the new layer must be shorter. */
 static vv_layer_coder coder_of(const struct vv_frame *f)
 {
 	for (uint32_t i = 0; i < f->n; i++)
@@ -220,7 +220,7 @@ static vv_layer_coder coder_of(const struct vv_frame *f)
 	return NULL;
 }
 
-/* A layer that only lends its payload needs no regions any more. */
+/* A layer of which only the payload is needed has no regions any more. */
 static int put_tail(struct writer *w, bool chain, struct vv_buf *out)
 {
 	vv_layer_coder code = coder_of(&w->from->frame);
@@ -247,7 +247,7 @@ static int put_tail(struct writer *w, bool chain, struct vv_buf *out)
 	return vv_layer_put_tail(&bare, &w->blocks, &w->digests, &w->copies, &w->from->eras, code, w->put->written, out, &unused, NULL);
 }
 
-/* No more than the layer can fill: most are small. */
+/* No larger than the layer's content: most layers are small. */
 static int make_buffers(struct writer *w)
 {
 	size_t raw = 0, all = 0, stored = 0, bound = 0;

@@ -1,12 +1,12 @@
-/* One layer written again with less in it: the part of gc that touches payloads. */
+/* Writes one layer again with fewer bytes: the part of gc that changes payloads. */
 #ifndef VV_ENGINE_UPKEEP_COMPACT_H
 #define VV_ENGINE_UPKEEP_COMPACT_H
 
 #include "engine/upkeep/reachable.h"
 
 struct vv_compact_plan {
-	uint64_t needed; /* bytes the layer would have with nothing but what is needed, about */
-	bool worth;      /* is it that much smaller? */
+	uint64_t needed; /* approximate bytes of the layer with only its needed content */
+	bool worth;      /* is it enough smaller? */
 };
 
 int vv_compact_plan(const struct vv_lineage *lin, const struct vv_reachable_layer *l, struct vv_compact_plan *out);

@@ -1,4 +1,4 @@
-/* Window by window: both sides are read only where their runs name different places. */
+/* Window by window: both sides are read only where their runs refer to different positions. */
 #include "engine/upkeep/diff.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -17,7 +17,7 @@ struct differ {
 	struct vv_diff_region out;
 };
 
-/* An element as a number; complex ones are compared as pairs, so they never come here whole. */
+/* An element as a number. Complex elements are compared as pairs, so they never come here. */
 static double number(unsigned type, const uint8_t *p)
 {
 	union {
@@ -58,7 +58,7 @@ static double number(unsigned type, const uint8_t *p)
 	}
 }
 
-/* The parts that are compared: a complex number is two of them. */
+/* The type of the compared parts: a complex number has two of them. */
 static unsigned part_type(unsigned type)
 {
 	return type == VV_TYPE_C64 ? VV_TYPE_F32 : type == VV_TYPE_C128 ? VV_TYPE_F64 : type;
@@ -69,7 +69,8 @@ static void compare_part(struct vv_diff_region *o, double x, double y, uint64_t 
 	double gap = fabs(x - y), scale = fmax(fabs(x), fabs(y));
 	double rel = isinf(scale) ? 1 : scale > 0 ? gap / scale : 0;
 
-	if (isinf(gap) && !isinf(scale)) /* the difference of two large numbers is too large, their relation is not */
+	/* the difference of two large numbers overflows, their ratio does not */
+	if (isinf(gap) && !isinf(scale))
 		rel = fabs(x / scale - y / scale);
 	if (isnan(x) || isnan(y)) {
 		o->nan += !(isnan(x) && isnan(y));
@@ -122,7 +123,7 @@ static void compare_bytes(struct differ *d, uint64_t at, size_t n)
 	}
 }
 
-/* Do both sides take at..at+n from the same places? */
+/* Do the runs of both sides refer to the same positions for at..at+n? */
 static int same_places(const struct vv_runs *a, const struct vv_runs *b, uint64_t at, uint64_t n)
 {
 	size_t i = vv_run_find(a, at), k = vv_run_find(b, at);

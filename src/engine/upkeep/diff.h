@@ -1,4 +1,5 @@
-/* How two epochs differ, region by region. Ranges that both take from the same place are equal without being read. */
+/* The differences of two epochs, region by region. Ranges that both take from the same position are
+ * equal without being read. */
 #ifndef VV_ENGINE_UPKEEP_DIFF_H
 #define VV_ENGINE_UPKEEP_DIFF_H
 
@@ -12,7 +13,8 @@ struct vv_diff_region {
 	uint64_t bytes;               /* that differ, in the length both have */
 	uint64_t first, last;         /* the first and the last differing byte */
 	uint64_t ranges;              /* differing stretches (bytes closer than 64 count as one) */
-	/* For arrays of the same type: elements that differ, the largest differences and where (element index). */
+	/* For arrays of the same type: elements that differ, the largest differences and their
+	 * element indices. */
 	bool typed;
 	uint64_t elements;
 	double max_abs, max_rel;
@@ -27,7 +29,8 @@ struct vv_diff_side {
 
 typedef void (*vv_diff_report_fn)(void *arg, const struct vv_diff_region *r);
 
-/* All regions of both, those of a first. *differ: did anything (content, presence, size, type or shape)? */
+/* Compares all regions of both, those of a first. *differ: is there any difference in content,
+ * presence, size, type or shape? */
 int vv_diff_run(const struct vv_diff_side *a, const struct vv_diff_side *b, struct vv_pool *pool, vv_diff_report_fn tell,
 		void *arg, const struct vv_progress *progress, bool *differ);
 

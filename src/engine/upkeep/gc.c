@@ -1,6 +1,7 @@
-/* Mark, then act: find what live epochs need; if any of them cannot be read, stop, since what it needs is not known.
- * The index caches go first (they may name what goes), then layers are replaced or removed one by one. Every step leaves
- * a store in which all live epochs are whole, so a crash between any two loses nothing. */
+/* Mark, then sweep. Marking finds the needs of live epochs. It stops if an epoch is unreadable,
+ * since its needs are unknown. The index caches are removed first, because they may name removed
+ * layers. Then layers are replaced or removed one by one. After every step all live epochs in the
+ * store are intact, so a crash between steps loses nothing. */
 #include "engine/upkeep/gc.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -10,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { EMPTY = 1024 }; /* a layer of this size has nothing to take out */
+enum { EMPTY = 1024 }; /* a layer of this size has nothing to remove */
 
 uint64_t vv_gc_newest(const struct vv_listing *l, const struct vv_reachable *r)
 {
@@ -43,7 +44,8 @@ static int mark(struct vv_reachable *r, const struct vv_listing *l)
 	return rc ? rc : vv_reachable_sort(r);
 }
 
-/* Where ranks have stores of their own, what others need of these layers cannot be seen from here. */
+/* Where ranks have stores of their own, the needs of others for these layers are not visible
+ * here. */
 static int check_no_other_stores(const struct vv_lineage *lin, const struct vv_listing *l)
 {
 	char ranks[VV_CATALOG_RANKS];
@@ -63,7 +65,7 @@ static int check_no_other_stores(const struct vv_lineage *lin, const struct vv_l
 		vv_commit_fini(&c);
 		vv_mem_free(where);
 		where = NULL;
-		rc = rc == VV_EDAMAGED ? 0 : rc; /* marking will tell */
+		rc = rc == VV_EDAMAGED ? 0 : rc; /* marking reports it */
 	}
 	return rc;
 }
@@ -92,7 +94,8 @@ static int remove_layer(const struct vv_lineage *lin, uint64_t layer)
 	return vv_store_remove(lin->store, object);
 }
 
-/* The layer with the highest number stays, emptied: it tells that its number was used, and no number is used twice. */
+/* The layer with the highest number stays, emptied: it records that its number was used. No number
+ * is used twice. */
 static int keep_number(const struct vv_lineage *lin, const struct vv_reachable_layer *l, uint64_t newest, bool dry_run,
 		       struct vv_gc_report *out)
 {
@@ -204,8 +207,8 @@ int vv_gc_find_unfinished(const struct vv_lineage *lin, uint64_t from, struct vv
 	return rc ? rc < 0 ? rc : 0 : look(lin, from, out);
 }
 
-/* Leftovers of dead writers go. This comes first, since it also makes durable what those removed: a commit record must
- * not come back when its layers are gone. */
+/* Removes leftovers of dead writers. This comes first, since it also makes removals by those
+ * writers durable: a commit record must not come back after its layers are removed. */
 static int sweep_leftovers(const struct vv_lineage *lin)
 {
 	int rc = vv_store_sweep(lin->store, lin->name);

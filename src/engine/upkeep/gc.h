@@ -1,32 +1,37 @@
-/* Taking back the space that no live epoch needs. */
+/* Frees the space that no live epoch needs. */
 #ifndef VV_ENGINE_UPKEEP_GC_H
 #define VV_ENGINE_UPKEEP_GC_H
 
 #include "engine/upkeep/reachable.h"
 
-struct vv_gc_unfinished { /* files that a writer has begun and did not live to finish */
+struct vv_gc_unfinished { /* files that a writer began and did not finish before it died */
 	size_t n;
 	uint64_t bytes;
 };
 
 struct vv_gc_report {
 	uint64_t bytes_before, bytes_after; /* of all layers */
-	uint64_t bytes_needed;              /* what the live epochs need at least: their blocks and all heads they use */
+	/* minimum for the live epochs: their blocks and all heads they use */
+	uint64_t bytes_needed;
 	size_t removed, rewritten, kept;    /* layers */
-	struct vv_gc_unfinished unfinished; /* which go, too */
+	struct vv_gc_unfinished unfinished; /* removed, too */
 };
 
-/* What interrupted writers have left in the lineage's folders of epochs from `from` on. Nothing while somebody writes it, nor of a store that is far: these clear up by age. */
+/* Finds leftovers of interrupted writers in the lineage's folders of epochs from `from` on. Finds
+ * nothing while a process writes the lineage, nor in a remote store, where leftovers expire by
+ * age. */
 int vv_gc_find_unfinished(const struct vv_lineage *lin, uint64_t from, struct vv_gc_unfinished *out);
-/* The caller holds the lineage's lock. A crash at any moment leaves every live epoch as it was. With dry_run nothing is
- * changed, and the report says what would be. */
+/* The caller holds the lineage's lock. A crash at any moment leaves every live epoch as it was.
+ * With dry_run nothing is changed, and the report gives the expected result. */
 int vv_gc_run(const struct vv_lineage *lin, bool dry_run, struct vv_gc_report *out);
-/* The same, where epochs up to `floor` may be damaged: no layer up to it is touched, since they may need any of those. */
+/* The same, where epochs up to `floor` may be damaged: no layer up to it is changed, since they may
+ * need any of those. */
 int vv_gc_above(const struct vv_lineage *lin, uint64_t floor, bool dry_run, struct vv_gc_report *out);
-/* The second half of it, where what is needed is known and settled. */
+/* The second half: all needs are known and sorted. */
 int vv_gc_sweep(const struct vv_lineage *lin, const struct vv_listing *l, const struct vv_reachable *r, bool dry_run,
 		struct vv_gc_report *out);
-/* The highest number of a layer or an epoch: such a layer stays, emptied, even if no epoch needs it. */
+/* The highest number of a layer or an epoch: such a layer stays, emptied, even if no epoch needs
+ * it. */
 uint64_t vv_gc_newest(const struct vv_listing *l, const struct vv_reachable *r);
 /* Is the layer one that gc emptied and keeps for its number? */
 bool vv_gc_is_placeholder(const struct vv_reachable_layer *l, uint64_t newest);

@@ -11,15 +11,15 @@ enum { EPOCHS_MOST = 1 << 28 }; /* bytes */
 struct places {
 	struct vv_context *ctx;
 	struct vv_group *g;
-	uint64_t *live; /* epochs that any place has */
+	uint64_t *live; /* epochs of any storage node */
 	size_t n_live;
 	uint64_t floor; /* layers of epochs up to this one stay */
 	struct vv_layer_holders holders;
-	struct vv_listing list; /* of this place, with the live epochs of all */
+	struct vv_listing list; /* of this storage node, with the live epochs of all */
 	struct vv_reachable reach;
 };
 
-/* ---- what is live ----------------------------------------------------------------------------------------------------------- */
+/* ---- live epochs ----------------------------------------------------------------------------- */
 
 static int by_number(const void *a, const void *b)
 {
@@ -37,7 +37,8 @@ static uint32_t count_places(const struct vv_group *g)
 	return n;
 }
 
-/* all: the lists of all places, one behind the other. An epoch counts if any place has its record; those that lack it get it. */
+/* all: the lists of all storage nodes, concatenated. An epoch is committed if any storage node has
+ * its record; those that lack the record get it. */
 static int spread_records(struct places *p, uint64_t *all, size_t n)
 {
 	uint32_t places = count_places(p->g);
@@ -82,9 +83,10 @@ static int find_live(struct places *p)
 	return rc;
 }
 
-/* ---- what is needed ----------------------------------------------------------------------------------------------------------- */
+/* ---- needs ----------------------------------------------------------------------------------- */
 
-/* Every layer of every live epoch is to be seen from somewhere: else what it needs is not known. */
+/* Every layer of every live epoch must be visible on some storage node: otherwise its needs are
+ * unknown. */
 static int check_epoch(const struct places *p, uint64_t epoch)
 {
 	struct vv_commit c = { 0 };
@@ -98,13 +100,14 @@ static int check_epoch(const struct places *p, uint64_t epoch)
 	return rc;
 }
 
-/* All that a damaged epoch may need stays where a restart has passed over it. */
+/* Damage of an epoch up to the floor is no error: a restart has skipped it, and all its layers
+ * stay. */
 static int pardon(const struct places *p, uint64_t epoch, int rc)
 {
 	return rc == VV_EDAMAGED && epoch <= p->reach.floor ? 0 : rc;
 }
 
-/* The leader's part: what the layers that lie here need, anywhere. */
+/* Called by the leader: marks the needs, on any storage node, of the layers of this one. */
 static int mark(struct places *p)
 {
 	struct vv_listing *l = &p->list;
@@ -124,7 +127,7 @@ static int mark(struct places *p)
 	return rc ? rc : vv_reachable_sort(&p->reach);
 }
 
-/* One layer's needs as words: layer, how many, then position and length of each. */
+/* One layer's needs as words: layer, count, then position and length of each. */
 static size_t words_of(const struct vv_reachable_layer *l)
 {
 	return l->present || !l->need.n ? 0 : 2 + 2 * l->need.n;
@@ -141,7 +144,7 @@ static uint64_t *put_needs(const struct vv_reachable_layer *l, uint64_t *to)
 	return to;
 }
 
-/* To each place that has the layer. */
+/* Sends the needs to each storage node that has the layer. */
 static int write_needs(struct places *p, struct vv_exchange *m)
 {
 	uint64_t *len = vv_mem_new(p->g->size, sizeof(*len)), **at = vv_mem_new(p->g->size, sizeof(*at)), sum = 0;
@@ -197,9 +200,9 @@ static int exchange(struct places *p, int rc)
 	return rc ? rc : vv_reachable_sort(&p->reach);
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
-/* What is not in this place is not this place's to treat. */
+/* Layers on other storage nodes are not this one's to change. */
 static void forget_others(struct vv_reachable *r)
 {
 	size_t n = 0;
@@ -238,7 +241,7 @@ int vv_gc_ranks_gc(struct vv_context *ctx, uint64_t floor, struct vv_gc_report *
 		if (vv_group_leads_storage_node(p.g))
 			rc = vv_reachable_add_copies(&p.reach, true);
 		rc = exchange(&p, rc ? rc : vv_reachable_sort(&p.reach));
-		rc = vv_group_agree(p.g, p.g->comm, rc); /* from here on nobody stops */
+		rc = vv_group_agree(p.g, p.g->comm, rc); /* from here on no rank stops */
 	}
 	if (rc == 0)
 		rc = vv_group_agree(p.g, p.g->comm, sweep(&p, out));

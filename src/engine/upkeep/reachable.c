@@ -42,7 +42,7 @@ static struct vv_reachable_layer *find(struct vv_reachable *r, uint64_t layer)
 	return i < r->n && r->v[i].layer == layer ? &r->v[i] : NULL;
 }
 
-/* A layer that is referred to but not listed gets a place too: it will be missed. */
+/* A layer that is referred to but not listed gets an entry too: it will be reported missing. */
 static struct vv_reachable_layer *place(struct vv_reachable *r, uint64_t layer)
 {
 	size_t i = position(r, layer);
@@ -109,7 +109,7 @@ int vv_reachable_add_need(struct vv_reachable *r, uint64_t layer, uint64_t pos, 
 	return l ? add_need(l, pos, len) : VV_ENOMEM;
 }
 
-/* What the entries of one layer say of its needs. */
+/* Adds the copies that one layer records for its needs. */
 static int note_copies(const struct vv_lineage *lin, const struct vv_reachable_layer *l, struct vv_copies_lookup *out)
 {
 	struct vv_layer_file *f = NULL;
@@ -134,7 +134,7 @@ static int note_copies(const struct vv_lineage *lin, const struct vv_reachable_l
 	return rc == VV_ENOMEM ? rc : 0;
 }
 
-/* A copy that is gone already, or that nobody can tell of any more, holds nothing back. */
+/* A copy that is already removed, or no longer recorded, keeps nothing. */
 int vv_reachable_add_copies(struct vv_reachable *r, bool elsewhere)
 {
 	struct vv_copies_lookup a = { 0 };
@@ -175,7 +175,7 @@ static bool is_live(const struct vv_listing *live, uint64_t epoch)
 	return i < live->n_epochs && live->epoch[i] == epoch;
 }
 
-/* The heads of dead ancestors are needed as long as somebody alive inherits from them. */
+/* The heads of dead ancestors are needed while a live epoch inherits from them. */
 static int mark_chain(struct vv_reachable *r, const struct vv_listing *live, uint64_t epoch, uint32_t rank)
 {
 	while (epoch && !is_live(live, epoch)) {

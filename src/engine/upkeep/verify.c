@@ -1,6 +1,6 @@
-/* Every layer that a live epoch reaches is read from the first byte to the last. A writer may drop epochs and take their
- * layers away meanwhile, so problems are kept until the end of a pass; if an epoch is gone by then, they may be of that,
- * and everything is read again. */
+/* Reads every layer that a live epoch reaches, from the first byte to the last. A writer may drop
+ * epochs and remove their layers meanwhile, so problems are kept until the end of a pass. If an
+ * epoch is gone by then, it may be their cause, and everything is read again. */
 #include "engine/upkeep/verify.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -21,7 +21,9 @@ enum {
 	PASSES = 5,
 	MAX_REPORTED = 10000,
 	MISSING_REPORTED = 16,
-	MEMORY = 208 << 20, /* of the blocks under way, and what decoding them takes, on all threads: blocks say how large they are */
+	/* Of the blocks in progress and of decoding them, on all threads. Block sizes come from the
+	 * file. */
+	MEMORY = 208 << 20,
 };
 
 struct problem {
@@ -33,7 +35,7 @@ struct problems {
 	struct problem *v; /* each text once */
 	size_t n, cap;
 	size_t more;  /* beyond MAX_REPORTED */
-	size_t noted; /* all, with those that were told already */
+	size_t noted; /* all, including repeated ones */
 };
 
 struct verifier {
@@ -45,7 +47,7 @@ struct verifier {
 	const struct vv_listing *all;
 	bool whole;
 	uint64_t total, done;
-	struct {        /* whose layers of an epoch are here, of the last one that was asked for */
+	struct {        /* ranks whose layers of an epoch are here; of the last requested epoch */
 		uint64_t epoch; /* 0: none */
 		int rc;         /* of reading its record */
 		uint32_t n;
@@ -53,12 +55,12 @@ struct verifier {
 	} known;
 	pthread_mutex_t lock;
 	struct vv_budget rooms;
-	/* the layer under way */
+	/* the layer in progress */
 	struct vv_layer_file *file;
 	struct vv_err_state failure; /* of a block, other than damage */
 };
 
-/* ---- problems ----------------------------------------------------------------------------------------------------- */
+/* ---- problems -------------------------------------------------------------------------------- */
 
 static void problems_fini(struct problems *p)
 {
@@ -102,7 +104,7 @@ static int problems_add(struct problems *p, const char *text)
 	return 0;
 }
 
-/* Leaves those that are in `other` too. */
+/* Keeps only those that are in `other` too. */
 static void problems_cut(struct problems *p, const struct problems *other)
 {
 	size_t n = 0;
@@ -129,7 +131,7 @@ static void problems_report(const struct problems *p, vv_verify_report_fn tell, 
 	tell(arg, text);
 }
 
-/* Only damage is a problem to go on after; the rest ends the run. */
+/* After damage the run continues; other errors end it. */
 static int note(struct verifier *v, int rc)
 {
 	if (rc != VV_EDAMAGED && rc != VV_ENOENT && rc != VV_ENOTSUP)
@@ -140,10 +142,10 @@ static int note(struct verifier *v, int rc)
 	return rc;
 }
 
-/* ---- one layer ---------------------------------------------------------------------------------------------------- */
+/* ---- one layer ------------------------------------------------------------------------------- */
 
-/* Checks the digests of the chunks that lie in the block. One that spans two (only where chunks are larger than blocks) is
- * left to the checks of those. */
+/* Checks the digests of the chunks in the block. A chunk in two blocks (only where chunks are
+ * larger than blocks) is left to the checks of the blocks. */
 static int check_chunks(struct verifier *v, size_t k, const uint8_t *raw)
 {
 	const struct vv_digests *d = &v->file->digests;
@@ -197,7 +199,7 @@ static void check_block(void *arg, size_t k)
 	pthread_mutex_unlock(&v->lock);
 }
 
-/* Invariant 2: what is referred to is there. */
+/* Invariant 2: all referenced positions exist. */
 static int check_needed(const struct vv_layer_file *f, const struct vv_extents *need)
 {
 	for (size_t i = 0; i < need->n; i++)
@@ -244,7 +246,7 @@ static int check_layer(struct verifier *v, const struct vv_reachable_layer *l)
 	return rc;
 }
 
-/* ---- epochs ------------------------------------------------------------------------------------------------------- */
+/* ---- epochs ---------------------------------------------------------------------------------- */
 
 /* Invariant 1: each rank's runs cover its regions; and the record, the head and the file agree. */
 static int check_rank(struct verifier *v, const struct vv_commit *c, uint32_t rank)
@@ -294,7 +296,8 @@ static void load_commit(struct verifier *v, uint64_t epoch)
 	vv_err_clear();
 }
 
-/* One that is referred to and not here: is it missing, or in another store? Of an epoch that was dropped nobody knows. */
+/* A layer that is referred to and not here: is it missing, or in another store? For a dropped epoch
+ * that is unknown, and the layer counts as elsewhere. */
 static bool is_elsewhere(struct verifier *v, const struct vv_reachable_layer *l)
 {
 	if (l->present || v->whole || !v->report.elsewhere)
@@ -305,7 +308,7 @@ static bool is_elsewhere(struct verifier *v, const struct vv_reachable_layer *l)
 	return v->known.rc == VV_ENOENT;
 }
 
-/* Some that are missing are looked for and named one by one; if they are not to be found, the rest is counted. */
+/* Looks for missing layers and names the first ones; the rest is only counted. */
 static int check_ranks(struct verifier *v, const struct vv_commit *c, const uint8_t *where)
 {
 	size_t missing = 0, more = 0;
@@ -370,7 +373,8 @@ static int check_reached(struct verifier *v, struct vv_reachable *r, bool all)
 	return rc;
 }
 
-/* A layer that bears the number of a live epoch is reached even if its epoch is too damaged to say so. */
+/* A layer with the number of a live epoch is reached even if the epoch's own data are too damaged
+ * to refer to it. */
 static void reach_own(struct vv_reachable *r, uint64_t epoch)
 {
 	for (size_t i = 0; i < r->n; i++)
@@ -378,7 +382,7 @@ static void reach_own(struct vv_reachable *r, uint64_t epoch)
 			r->v[i].chain = true;
 }
 
-/* The caches are replaced in one step; one that is gone since the listing was taken away by a gc. */
+/* The caches are replaced in one step; a gc has removed one that is gone since the listing. */
 static int check_caches(struct verifier *v)
 {
 	struct vv_names names = { 0 };
@@ -477,7 +481,9 @@ int vv_verify_run(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t e
 		v.found = (struct problems){ 0 };
 		rc = make_pass(&v, epoch, &gone);
 	}
-	if (rc == 0 && gone) /* the writer is too fast; but what is gone is not missed twice, and damage stays */
+	/* The writer is too fast. Removed layers are not reported missing twice, and damage
+	 * stays. */
+	if (rc == 0 && gone)
 		problems_cut(&v.found, &before);
 	problems_report(&v.found, tell, arg);
 	v.report.problems = v.found.n + v.found.more;

@@ -1,6 +1,7 @@
-/* A ring of blocks: the caller fills one while others are being coded, and a thread writes them out in order. While that one
- * waits for the sink, the pool goes on hashing and coding. Plain bytes are written from where they lie, without a copy, if they stay as they are. With `here` there
- * is one block and no thread. */
+/* A ring of blocks: the caller fills one while others are being compressed, and a thread writes
+ * them in order. While that thread waits for the sink, the pool continues to hash and compress.
+ * Plain bytes are written from their own memory, without a copy, if they stay unchanged. With
+ * `on_caller` there is one block and no thread. */
 #include "engine/write/block_writer.h"
 #include "engine/write/codec_choice.h"
 #include "engine/write/block_list.h"
@@ -14,36 +15,37 @@
 
 enum {
 	RING_MAX = 64,
-	RING_PLAIN = 9,          /* enough to keep a sink busy that takes the bytes as they are */
+	RING_PLAIN = 9,          /* enough to keep a sink busy that takes plain bytes */
 	RING_MIN = 3,
-	RING_WIDE = 9,           /* of so many, of four threads, all may be in large pages */
+	/* in a ring of at most this size, for four threads, all may use large pages */
+	RING_WIDE = 9,
 	BLOCK_MIN = 64 << 10,
-	CHECK_ALONE = 64 << 10,  /* below this a check is done before another thread would have begun with it */
-	BIG = 4 << 20,           /* a block of more never keeps its memory */
+	CHECK_ALONE = 64 << 10,  /* below this a check is done before another thread would begin */
+	BIG = 4 << 20,           /* a larger block never keeps its memory */
 	PARTS = 1024,            /* pieces of memory per block, before they are gathered */
-	SAMPLE = 128 << 10,      /* what `auto` tries the coder on */
-	SAMPLE_EVERY = 64 << 20, /* and how often */
+	SAMPLE = 128 << 10,      /* bytes of a sample of `auto` */
+	SAMPLE_EVERY = 64 << 20, /* and of its interval */
 	MUCH = 16 << 20,         /* in a layer: small tables are less than one part in 250 of it */
 };
 
-static const double PROMPT = 1e-3; /* seconds that a block may be under way */
+static const double PROMPT = 1e-3; /* seconds that a block may be in progress */
 
 struct block_writer {
 	struct vv_task task;
 	struct vv_block_writer *flush;
 	struct iovec part[PARTS];
 	int n_parts;
-	struct vv_block_writer_tag_count owed[PARTS]; /* whom to tell when it is written */
+	struct vv_block_writer_tag_count owed[PARTS]; /* the tags to report when it is written */
 	int n_owed;
 	size_t raw_len;
-	struct vv_form form; /* of the numbers it holds, if all are of one */
+	struct vv_form form; /* of its numbers, if all have the same form */
 	struct vv_recipe how;
 	bool gathered; /* the bytes are in `raw`, not in the parts */
 	const struct vv_codec *codec; /* NULL: none */
-	bool alone; /* the writer does the work */
-	bool piece; /* of a block that several make */
+	bool alone; /* the writer does the work, not the pool */
+	bool piece; /* part of a block of several pieces */
 	uint8_t *raw, *coded;
-	size_t stored_len; /* of coded; 0 = stored as it is */
+	size_t stored_len; /* of compressed bytes; 0 = stored uncompressed */
 	uint64_t check;
 	int rc;
 	struct vv_err_state error;
@@ -57,9 +59,9 @@ struct vv_block_writer {
 	size_t size;
 	size_t room;         /* of a block's own memory */
 	uint64_t added;      /* bytes handed over */
-	uint64_t sampled_at; /* auto: bytes before the last sample, and 1; 0: none yet */
-	double saved;        /* auto: part of its bytes that coding saved */
-	bool coding;         /* auto: what it decided */
+	uint64_t sampled_at; /* auto: 1 + bytes before the last sample; 0: none yet */
+	double saved;        /* auto: part of the sample's bytes that compression saved */
+	bool coding;         /* auto: its decision */
 	struct vv_codec_choice choice;
 	struct { /* vv_block_writer_set_codec */
 		bool set;
@@ -73,20 +75,22 @@ struct vv_block_writer {
 	/* Under the lock: */
 	pthread_mutex_t lock;
 	pthread_cond_t change;
-	size_t held; /* bytes in blocks that are being coded or written */
-	size_t head, count; /* count blocks from head on are being coded or written; the next is being filled */
+	size_t held; /* bytes in blocks that are being compressed or written */
+	/* count blocks from head on are being compressed or written; the next is being filled */
+	size_t head, count;
 	bool closing;
 	struct vv_err_state error; /* the first failure of the writer */
-	struct vv_block_list done; /* the writer's */
+	struct vv_block_list done; /* used by the writer only */
 };
 
-/* Room for n bytes, coded in any way that may be asked for. */
+/* Room for n bytes, compressed in any possible way. */
 static size_t coded_bound(const struct vv_block_writer *f, size_t n)
 {
 	return vv_codec_choice_bound(&f->choice, n, f->opt.copy);
 }
 
-/* Blocks that are coded need memory of their own, twice: for the bytes in one piece and for the result. */
+/* Compressed blocks need memory of their own, twice: for the contiguous bytes and for the
+ * result. */
 static void size_ring(struct vv_block_writer *f)
 {
 	struct vv_block_writer_options *o = &f->opt;
@@ -123,13 +127,14 @@ static size_t block_len(const struct vv_block_writer *f)
 	return f->turn.set ? f->turn.block : f->opt.block;
 }
 
-/* Where blocks are of different sizes, as many are under way as there is memory for; one always is. */
+/* If blocks have different sizes, the memory limits how many are in progress; one always is. */
 static bool is_full(const struct vv_block_writer *f)
 {
 	return f->opt.copy && f->opt.memory && f->count && f->held + block_len(f) > f->opt.memory;
 }
 
-/* The block to fill; waits until there is one. NULL if the writer has failed, or for want of memory. */
+/* The block to fill; waits until there is one. NULL if the writer has failed, or for lack of
+ * memory. */
 static struct block_writer *filling(struct vv_block_writer *f)
 {
 	size_t i;
@@ -155,7 +160,8 @@ static int failure(const struct vv_block_writer *f)
 	return f->error.code ? f->error.code : VV_ENOMEM;
 }
 
-/* A large page costs what forty small ones do; but it is there even for a few bytes, so there must not be many. */
+/* A large page is as expensive as forty small ones. It is allocated even for a few bytes, so there
+ * must not be many. */
 static bool has_room(const struct vv_block_writer *f, uint8_t **p, size_t n, bool full)
 {
 	if (!*p)
@@ -168,7 +174,7 @@ static bool has_own_room(struct block_writer *b)
 	return has_room(b->flush, &b->raw, b->flush->room, b->flush->room > VV_BLOCK_WRITER_SLAB);
 }
 
-/* The block's bytes in one piece; what was copied lies there already. */
+/* Makes the block's bytes contiguous; copied bytes are already. */
 static int gather(struct block_writer *b)
 {
 	size_t at = 0;
@@ -235,7 +241,8 @@ static void sample(void *arg)
 		f->saved = vv_codec_choice_sample(f->opt.costs, b->codec, &b->how, f->opt.level, b->part[0].iov_base, n, vv_pool_width(f->pool));
 }
 
-/* Ranks of a group use what they measured together, so that equal data are coded alike; before that only a limit that was set. */
+/* Ranks of a group use the price that they measured together, so that equal data are compressed
+ * alike. Before that, only a configured limit is used. */
 static bool pays(struct vv_block_writer *f)
 {
 	struct vv_costs *c = f->opt.costs, now = *c;
@@ -252,8 +259,8 @@ static bool pays(struct vv_block_writer *f)
 	return vv_codec_choice_pays(&now, f->saved);
 }
 
-/* auto codes a sample of the first block that it can judge, and again every so often; whether it pays is asked at each block. Memory that is gone is
- * found out by who stores. */
+/* auto compresses a sample of the first block that is large enough, and again at intervals. It
+ * decides at each block. Storing the block reports memory that is gone. */
 static const struct vv_codec *codec_for(struct vv_block_writer *f, struct block_writer *b)
 {
 	bool look = !f->sampled_at || f->added + 1 - f->sampled_at >= SAMPLE_EVERY;
@@ -284,7 +291,7 @@ static void put_block(void *arg)
 	b->rc = vv_store_put_write(b->flush->put, b->stored_len ? &coded : b->part, b->stored_len ? 1 : b->n_parts);
 }
 
-/* Stores read the bytes as they come, and keep no locks meanwhile. */
+/* Stores read the bytes during the call, and hold no locks meanwhile. */
 static int write_block(struct vv_block_writer *f, struct block_writer *b)
 {
 	int rc = b->rc ? vv_err_restore(&b->error) : vv_write_protect_try_read(put_block, b);
@@ -300,7 +307,8 @@ static int write_block(struct vv_block_writer *f, struct block_writer *b)
 	return rc;
 }
 
-/* A large block does not keep its memory; all of a ring that have some keep no more than may be under way. */
+/* A large block does not keep its memory. The blocks of a ring together keep at most the limit of
+ * bytes in progress. */
 static size_t kept(const struct vv_block_writer *f)
 {
 	size_t share = f->opt.copy && f->opt.memory ? f->opt.memory / f->size : BIG;
@@ -319,7 +327,7 @@ static void empty_block(struct block_writer *b)
 	b->gathered = false;
 }
 
-/* After a failure a block that is under way is waited for, and not written. */
+/* After a failure, a block in progress is waited for, and not written. */
 static int end_block(struct vv_block_writer *f, struct block_writer *b, bool failed)
 {
 	int rc;
@@ -417,13 +425,14 @@ static void run_copy(void *arg)
 		memcpy(b->raw + b->raw_len, c->from, c->n);
 }
 
-/* Does what lies at p follow the last part? */
+/* Do the bytes at p follow the last part? */
 static bool goes_on(const struct block_writer *b, const uint8_t *p)
 {
 	return b->n_parts && (uint8_t *)b->part[b->n_parts - 1].iov_base + b->part[b->n_parts - 1].iov_len == p;
 }
 
-/* Notes n bytes at p in the block: as they lie there, or copied, from memory that may be gone, to where they belong in the block's own memory. */
+/* Adds n bytes at p to the block: by reference, or copied into the block's own memory. When copied,
+ * their memory may be gone. */
 static int note(struct block_writer *b, const uint8_t *p, size_t n, bool copy)
 {
 	union {
@@ -446,7 +455,7 @@ static int note(struct block_writer *b, const uint8_t *p, size_t n, bool copy)
 	return 0;
 }
 
-/* A block that has come to something is not spoiled by numbers of another form. */
+/* A block of sufficient size is not spoiled by numbers of another form. */
 static bool is_other(const struct vv_block_writer *f, const struct block_writer *b, const struct vv_form *form)
 {
 	return form && f->opt.codec && !f->turn.set && b->raw_len >= BLOCK_MIN && !vv_recipe_same_form(&b->form, form);
@@ -475,7 +484,8 @@ static bool count_chunk(struct block_writer *b, uint32_t tag)
 	return true;
 }
 
-/* With a slow sink a large block is long under way, and what waits for it waits long; unless it is to be coded, it is cut. */
+/* With a slow sink, a large block is long in progress and delays its waiters. So it is cut, unless
+ * it is to be compressed. */
 static bool is_enough(struct vv_block_writer *f, const struct block_writer *b)
 {
 	double rate = f->opt.low_latency && !f->coding && (!f->opt.codec || f->opt.automatic) ? vv_store_rate(f->put->store) : 0;
@@ -497,7 +507,7 @@ int vv_block_writer_add(struct vv_block_writer *f, const void *p, size_t n, cons
 			return failure(f);
 		take = block - b->raw_len;
 		if ((take < n && n <= block) || is_other(f, b, form) || (take >= n && !count_chunk(b, tag))) {
-			rc = send(f, b); /* a chunk is not cut if it need not be */
+			rc = send(f, b); /* a chunk is not cut unless it must be */
 			if (rc)
 				return rc;
 			continue;
@@ -550,7 +560,8 @@ int vv_block_writer_push(struct vv_block_writer *f)
 	return b->raw_len ? send(f, b) : 0;
 }
 
-/* auto: where blocks are not worth it, large tables are not either, and small ones not beside much: a restart from many layers decodes them all. */
+/* auto: if blocks are not worth compressing, neither are large tables. Nor are small ones in a
+ * large layer: a restart from many layers decodes them all. */
 vv_layer_coder vv_block_writer_coder(const struct vv_block_writer *f)
 {
 	if (!f->opt.codec || f->opt.codec->number != VV_CODEC_ZSTD || (f->opt.automatic && !f->coding && f->added >= MUCH))
@@ -580,7 +591,7 @@ int vv_block_writer_drain(struct vv_block_writer *f, const struct vv_blocks **ou
 		rc = vv_err_restore(&f->error);
 	pthread_mutex_unlock(&f->lock);
 	*out = &f->done.blocks;
-	f->done.open = false; /* what comes later is another block than those that were shown */
+	f->done.open = false; /* bytes added later are in another block than the returned ones */
 	return rc;
 }
 
@@ -604,7 +615,7 @@ void vv_block_writer_free(struct vv_block_writer *f)
 		pthread_mutex_lock(&f->lock);
 		f->closing = true;
 		if (!f->error.code)
-			f->error.code = VV_EIO; /* what is still there is not written any more */
+			f->error.code = VV_EIO; /* remaining bytes are not written */
 		pthread_cond_broadcast(&f->change);
 		pthread_mutex_unlock(&f->lock);
 		pthread_join(f->writer, NULL);

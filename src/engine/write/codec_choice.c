@@ -9,12 +9,12 @@
 #include <string.h>
 
 enum {
-	STRETCHES = 3, /* of a block are tasted */
+	STRETCHES = 3, /* samples of a block */
 	EVERY = 16 << 20,
 	REMEMBERED = 4 << 20, /* bytes of samples */
 };
 
-static const double steady = 1.2; /* a price moves only by more than this */
+static const double steady = 1.2; /* a price changes only by more than this */
 
 int vv_codec_choice_parse(const char *text, struct vv_block_writer_options *out)
 {
@@ -49,7 +49,7 @@ static void take(const struct vv_codec_choice *c, struct vv_codec_choice_result 
 	t->codec = vv_codec_numbered(vv_recipe_search_codec(&how));
 }
 
-/* Recipes ask for zstd. */
+/* Recipes require zstd. */
 static bool can_choose(const struct vv_codec_choice *c)
 {
 	return c->codec && c->codec->number == VV_CODEC_ZSTD;
@@ -80,7 +80,7 @@ bool vv_codec_choice_is_due(const struct vv_codec_choice *c, const struct vv_for
 	return can_choose(c) && vv_head_type_size(form->type) > 1 && (!t || before + 1 - t->at >= EVERY);
 }
 
-/* A place for the form: its own, a new one, or that of the one tried longest ago. */
+/* A slot for the form: its own, a new one, or the one tried longest ago. */
 static struct vv_codec_choice_result *place_for(struct vv_codec_choice *c, const struct vv_form *form)
 {
 	struct vv_codec_choice_result *oldest = &c->result[0];
@@ -94,7 +94,7 @@ static struct vv_codec_choice_result *place_for(struct vv_codec_choice *c, const
 	return c->n_results < VV_CODEC_CHOICE_FORMS ? &c->result[c->n_results++] : oldest;
 }
 
-/* Stretches from its beginning, its middle, its end, which begin with a number. */
+/* Stretches from the beginning, the middle and the end, each beginning with a number. */
 static size_t take_samples(const uint8_t *p, size_t n, size_t unit, struct vv_sample *out)
 {
 	size_t k = 0;
@@ -144,7 +144,7 @@ void vv_codec_choice_set_price(struct vv_costs *c, double written_bytes, double 
 		c->price = price;
 }
 
-/* Newer samples count more: what is older is halved. */
+/* Newer samples have more weight: older ones are halved. */
 static void note_cost(struct vv_costs *c, size_t n, double seconds, unsigned width)
 {
 	if (c->coded_bytes >= REMEMBERED) {
@@ -163,7 +163,8 @@ double vv_codec_choice_sample(struct vv_costs *costs, const struct vv_codec *c, 
 	int rc = to ? 0 : VV_ENOMEM;
 	double start;
 
-	if (rc == 0 && costs->coded_bytes == 0) /* the coder's memory and the caches are not part of its cost */
+	/* warm-up: memory of the codec and caches are not part of its cost */
+	if (rc == 0 && costs->coded_bytes == 0)
 		rc = c->encode(p, n, how, to, cap, level, &got);
 	start = vv_clock_own_s();
 	if (rc == 0)

@@ -37,13 +37,13 @@ int vv_index_cache_set_check(struct vv_index_cache *h, uint64_t layer, uint64_t 
 		h->checks_cap = cap;
 	}
 	while (k && h->index.layer[k - 1] != layer && vv_run_epoch(h->index.layer[k - 1]) == vv_run_epoch(layer))
-		k--; /* what other ranks stored of the epoch may have come behind it */
+		k--; /* entries of other ranks of the epoch may have come after it */
 	if (k && h->index.layer[k - 1] == layer)
-		h->digests_check[k - 1] = check; /* else it brought nothing new */
+		h->digests_check[k - 1] = check; /* otherwise it brought nothing new */
 	return 0;
 }
 
-/* ---- the cache ------------------------------------------------------------------------------------------------------------ */
+/* ---- the cache ------------------------------------------------------------------------------- */
 
 struct index_cache_source { /* of the cache: entries of one layer */
 	uint64_t layer, tie;
@@ -66,7 +66,7 @@ static int get_source(struct vv_wire *w, struct index_cache_source *out)
 	return out->digest ? 0 : VV_EDAMAGED;
 }
 
-/* All of it, or only what is needed. */
+/* Adds all entries, or only the needed ones. */
 static int add_source(struct vv_index_cache *h, const struct index_cache_source *from, const struct vv_needed_entries *only)
 {
 	struct vv_wire gap = from->gap;
@@ -88,7 +88,7 @@ static int add_source(struct vv_index_cache *h, const struct index_cache_source 
 	return rc ? rc : vv_index_cache_set_check(h, from->layer, from->tie);
 }
 
-/* Magic, version, check, lineage; what is left in w are the sources. */
+/* Magic, version, check, lineage; the rest of w are the sources. */
 static int open_cache(const struct vv_lineage *lin, const uint8_t *p, size_t n, struct vv_wire *w, uint8_t *kind,
 		      uint64_t *covers)
 {
@@ -113,7 +113,7 @@ struct cache {
 	uint8_t *p;
 	uint64_t covers;
 	struct index_cache_source *source; /* ascending */
-	size_t n, sum;         /* of them, and of their entries */
+	size_t n, sum;         /* number of sources, and of their entries */
 };
 
 static void close_cache(struct cache *c)
@@ -187,7 +187,7 @@ int vv_index_cache_check(const struct vv_lineage *lin, uint32_t rank)
 	return rc;
 }
 
-/* ---- reading: the newest first, until there is no more room; then what is needed ------------------------------------------ */
+/* ---- reading: the newest first, until the room is used; then the needed entries -------------- */
 
 struct index_cache_fresh { /* a layer that the cache does not cover */
 	uint64_t layer, tie;
@@ -206,7 +206,7 @@ struct index_cache_loading {
 	struct vv_index_cache h;
 };
 
-/* What has been read is dropped. */
+/* Drops all loaded entries. */
 static void give_up(struct index_cache_loading *l)
 {
 	for (size_t i = 0; i < l->n_fresh; i++)
@@ -216,7 +216,7 @@ static void give_up(struct index_cache_loading *l)
 	vv_index_cache_fini(&l->h);
 }
 
-/* A cache that is missing, not whole, or newer than the lineage means: read the layers instead. */
+/* If the cache is missing, damaged, or newer than the lineage, the layers are read instead. */
 static int load_cache(struct index_cache_loading *l)
 {
 	uint64_t highest = 0;
@@ -232,7 +232,7 @@ static int load_cache(struct index_cache_loading *l)
 	return rc;
 }
 
-/* Of a layer's digests those that are needed. */
+/* The needed digests of a layer. */
 static int sort_out(const struct vv_needed_entries *needs, uint64_t layer, const struct vv_digests *d, struct vv_digests *out)
 {
 	int rc = 0;
@@ -298,7 +298,7 @@ static int read_layers(struct index_cache_loading *l)
 	return rc;
 }
 
-/* In the order of the layers: what the cache says, then what was read. */
+/* In the order of the layers: entries of the cache, then those of the layers. */
 static int fill(struct index_cache_loading *l)
 {
 	struct vv_index_cache *h = &l->h;
@@ -331,7 +331,8 @@ static int load(struct index_cache_loading *l, bool use_cache)
 	return rc ? rc : fill(l);
 }
 
-/* A cache need not name all that the layers hold: if it lacks what is needed, the layers themselves are read. */
+/* A cache need not name all content of the layers: if it lacks needed entries, the layers
+ * themselves are read. */
 int vv_index_cache_load(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_kind, size_t room, const struct vv_needed_entries *needs,
 		    struct vv_index_cache *out)
 {
@@ -359,9 +360,9 @@ int vv_index_cache_load(const struct vv_lineage *lin, uint32_t rank, uint8_t dig
 	return rc;
 }
 
-/* ---- forgetting ------------------------------------------------------------------------------------------------------------- */
+/* ---- forgetting ------------------------------------------------------------------------------ */
 
-/* Of n things of a size those that stay close ranks; their number. */
+/* Moves the kept ones of n elements together; returns their number. */
 static size_t close_ranks(void *v, size_t n, size_t size, const uint32_t *moved)
 {
 	uint8_t *p = v;
@@ -397,10 +398,10 @@ int vv_index_cache_shrink(struct vv_index_cache *h, size_t limit, uint32_t *move
 	return rc;
 }
 
-/* ---- writing the cache ------------------------------------------------------------------------------------------------------ */
+/* ---- writing the cache ----------------------------------------------------------------------- */
 
-/* The entries of the rank's own layers, by layer and position: new content of a layer may have come in any order, and between it what
- * other ranks hold. */
+/* Orders the entries of the rank's own layers by layer and position. New entries of a layer may
+ * have come in any order, mixed with entries of other ranks. */
 static int by_place(const void *a, const void *b, void *arg)
 {
 	const struct vv_index *x = arg;
@@ -429,7 +430,7 @@ static uint32_t *sort_entries(struct vv_index *x, uint32_t rank, size_t *n)
 	return list;
 }
 
-/* The file as it is being written: it is checked as a whole, and need not be in memory as a whole. */
+/* The file during writing: one check covers all of it, but it need not be in memory at once. */
 struct writing {
 	struct vv_put *put;
 	struct vv_buf b;

@@ -1,5 +1,6 @@
-/* The option `history`: what a session knows of stored content beside what its regions hold has a bound. A chunk whose digest has left
- * the index is stored again if it comes back; so the bound costs space in the store at worst. */
+/* The option `history` limits a session's knowledge of stored content beyond that of its regions. A
+ * chunk whose digest has left the index is stored again if it comes back. So the limit costs space
+ * in the store at worst. */
 #include "engine/write/index_limit.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -13,7 +14,8 @@
 #include "engine/context.h"
 #include <string.h>
 
-/* A share is one of at least so much: a session with little memory may know a little more. */
+/* A share is computed from at least this much memory: a session with little memory may know a
+ * little more. */
 #define LEAST_MEMORY (8ull << 20)
 
 static size_t chunks_of(const struct varve *v)
@@ -25,7 +27,7 @@ static size_t chunks_of(const struct varve *v)
 	return chunks;
 }
 
-/* Entries of so many bytes, but at least so many of them. */
+/* The number of entries of `cost` bytes, at least `least`. */
 static size_t granted(const struct varve *v, size_t cost, size_t least)
 {
 	const struct vv_group *g = v->ctx.group;
@@ -41,7 +43,7 @@ static size_t granted(const struct varve *v, size_t cost, size_t least)
 	return n > least ? n : least;
 }
 
-/* There is always room for what the regions hold and as much again that is new. */
+/* There is always room for the content of the regions and as much new content. */
 static size_t allowed(const struct varve *v, size_t cost)
 {
 	return granted(v, cost, 2 * chunks_of(v));
@@ -52,7 +54,7 @@ size_t vv_index_limit_owner_entries(const struct varve *v)
 	return allowed(v, VV_OWNER_INDEX_COST);
 }
 
-/* ---- reading ---------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static int add_region(const struct varve *v, const struct vv_region *r, struct vv_needed_entries *n)
 {
@@ -68,7 +70,8 @@ static int add_region(const struct varve *v, const struct vv_region *r, struct v
 	return rc;
 }
 
-/* What the epoch holds that is continued. Regions that are deduped in grains have no chunks, and need nothing of the index. */
+/* Adds the content of the epoch that is continued. Regions that are deduped in grains have no
+ * chunks, and need no entries of the index. */
 static int add_table(const struct varve *v, struct vv_needed_entries *n)
 {
 	bool *fine = vv_mem_new(v->tip.table->n, sizeof(*fine));
@@ -112,7 +115,7 @@ bool vv_index_limit_is_complete(struct varve *v)
 	return held;
 }
 
-/* ---- forgetting -------------------------------------------------------------------------------------------------------- */
+/* ---- forgetting ------------------------------------------------------------------------------ */
 
 static void mark(const struct varve *v, uint32_t *moved)
 {
@@ -148,8 +151,9 @@ int vv_index_limit_shrink(struct varve *v, size_t limit)
 	return rc;
 }
 
-/* To the half of what is allowed, so that it is not to be done after every epoch. Before the next one what the regions hold is enough, and a quarter of that, for the
- * same reason: as much again comes with an epoch in which everything is new. */
+/* Cuts to half of the limit, so that this does not happen after every epoch. Before the next epoch,
+ * the content of the regions and a quarter of it more is enough, for the same reason. As much again
+ * comes with an epoch of only new content. */
 static void cut(struct varve *v)
 {
 	size_t chunks = chunks_of(v), most = granted(v, VV_INDEX_COST, chunks + chunks / 4), before = v->index_cache->index.n;
@@ -168,10 +172,10 @@ void vv_index_limit_enforce(struct varve *v)
 	vv_index_cache_save(&v->ctx.lineage, v->ctx.rank, v->ctx.digest_kind, v->tip.epoch, v->index_cache);
 }
 
-/* ---- what gc has taken away ----------------------------------------------------------------------------------------------- */
+/* ---- content removed by gc ------------------------------------------------------------------- */
 
-struct left { /* of the layer that a source of the index is */
-	size_t lo, hi; /* its entries are among these */
+struct left { /* of the layer of one source of the index */
+	size_t lo, hi; /* the range of its entries */
 };
 
 static void find_entries(const struct vv_index *x, struct left *of)
@@ -190,10 +194,11 @@ static bool holds(const struct vv_digests *d, uint64_t pos, const struct vv_dige
 
 	if (g == d->group + d->n_groups || pos < g->pos || (pos - g->pos) % g->chunk)
 		return false;
-	return memcmp(&d->v[g->digest + (pos - g->pos) / g->chunk], digest, sizeof(*digest)) == 0; /* which need not be aligned */
+	/* memcmp: the digests need not be aligned */
+	return memcmp(&d->v[g->digest + (pos - g->pos) / g->chunk], digest, sizeof(*digest)) == 0;
 }
 
-/* A layer that says the same as before holds the same. */
+/* A layer with the same check as before has the same content. */
 static int look_into(struct vv_index_cache *h, size_t k, struct vv_layer_file *f, const struct left *l, uint32_t *stays)
 {
 	const struct vv_index *x = &h->index;
@@ -208,7 +213,8 @@ static int look_into(struct vv_index_cache *h, size_t k, struct vv_layer_file *f
 	return rc;
 }
 
-/* Marks the entries of this rank's layers that the store still has. One that is damaged is as good as gone. */
+/* Marks the entries of this rank's layers that the store still has. A damaged layer counts as
+ * gone. */
 static int find_left(struct varve *v, const struct left *of, uint32_t *stays)
 {
 	struct vv_index_cache *h = v->index_cache;
@@ -235,7 +241,8 @@ static int find_left(struct varve *v, const struct left *of, uint32_t *stays)
 	return rc;
 }
 
-/* Of what other ranks hold, that stays which this one's regions do; what they held and is gone is not known any more. */
+/* Entries of other ranks stay if this rank's regions use them. Chunks whose entries are gone become
+ * unknown. */
 static void mark_kept(const struct varve *v, struct vv_region *r, uint32_t *stays)
 {
 	for (size_t c = 0; c < r->n_chunks; c++) {

@@ -1,4 +1,5 @@
-/* Where a chunk's content lives: as before, nowhere (zero), in the index, or now in the payload. */
+/* Finds the place of a chunk's content: as before, none (zero), in the index, or now in the
+ * payload. */
 #include "engine/write/layer_writer.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -81,7 +82,8 @@ bool vv_layer_writer_known(struct vv_layer_writer *p, struct vv_region *r, size_
 	size_t len = vv_region_chunk_len(r, i);
 	uint32_t e;
 
-	if (!p->v->ctx.dedup) { /* but not twice in one epoch: a thousand entries of one digest make an index slow */
+	/* but not twice in one epoch: a thousand entries of one digest make an index slow */
+	if (!p->v->ctx.dedup) {
 		e = vv_index_find(&p->v->index_cache->index, d);
 		if (e == VV_INDEX_NONE || e < p->old_entries)
 			return false;
@@ -133,7 +135,8 @@ static int append(struct vv_layer_writer *p, const struct vv_region *r, const st
 	return 0;
 }
 
-/* Others refer to what is not there any more: where ranks are asked, that is settled before anything is placed. */
+/* Others refer to overwritten content. With dedup among ranks, references are decided before any
+ * content is placed. */
 static int is_overwritten(const struct vv_region *r, size_t i)
 {
 	return vv_err_set(VV_EMISMATCH,
@@ -141,9 +144,10 @@ static int is_overwritten(const struct vv_region *r, size_t i)
 			  r->name, (uint64_t)i * r->shape.chunk);
 }
 
-/* The index has an entry for it, which gets its place now. What others refer to was promised a place, and comes to lie there because
- * it is placed in the order of the promises. Of what has changed since, what it was is as good where that is stored; else it is stored as it is now, if
- * nobody else relies on the entry. */
+/* The claim has an entry in the index, which gets its place now. Content that others refer to was
+ * promised a position. It gets that one because chunks are placed in the order of the promises. For
+ * a chunk that has changed since, the old content is enough if it is stored. Otherwise the new
+ * content is stored, if no other chunk or rank relies on the entry. */
 static int place_claim(struct vv_layer_writer *p, const struct vv_region *r, size_t i, const struct vv_digest *d, const void *bytes,
 		       enum vv_place_stability how, uint32_t tag, bool *added)
 {
@@ -191,7 +195,7 @@ int vv_layer_writer_place(struct vv_layer_writer *p, struct vv_region *r, size_t
 	*added = !vv_layer_writer_known(p, r, i, d);
 	if (!*added)
 		return 0;
-	if (vv_index_find(x, d) != VV_INDEX_NONE) /* there, but not to be used */
+	if (vv_index_find(x, d) != VV_INDEX_NONE) /* it exists, but must not be used */
 		rc = vv_index_supersede(x, d, p->layer, p->pos, &e);
 	else
 		rc = vv_index_add(x, d, p->layer, p->pos, &e);

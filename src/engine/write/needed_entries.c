@@ -26,7 +26,7 @@ int vv_needed_entries_add(struct vv_needed_entries *n, uint64_t layer, uint64_t 
 	return 0;
 }
 
-/* Are its regions files? Those are cut where their content says, and nobody knows where that is. */
+/* Are its regions files? Those are cut by content, at unknown positions. */
 static bool is_packed(const struct vv_run_table *t)
 {
 	for (size_t i = 0; i < t->n; i++)
@@ -35,7 +35,7 @@ static bool is_packed(const struct vv_run_table *t)
 	return false;
 }
 
-/* Only chunks that lie in one run can be found. */
+/* Only chunks within one run can be found. */
 int vv_needed_entries_add_table(struct vv_needed_entries *n, const struct vv_run_table *t, uint32_t rank, const bool *left_out)
 {
 	bool packed = is_packed(t);
@@ -81,7 +81,7 @@ void vv_needed_entries_sort(struct vv_needed_entries *n)
 	}
 }
 
-/* The last need that begins at or before the place; NULL if there is none in the layer. */
+/* The last need that begins at or before the position; NULL if there is none in the layer. */
 static const struct vv_need *find(const struct vv_needed_entries *n, uint64_t layer, uint64_t pos)
 {
 	size_t i;
@@ -102,7 +102,8 @@ bool vv_needed_entries_chunk(const struct vv_needed_entries *n, uint64_t layer, 
 	return d && pos < d->reach;
 }
 
-/* Where chunks begin is not known: the index has forgotten this much of the layer if it has none that begins before the end. */
+/* The beginnings of chunks are unknown: if no entry of the layer begins before the need's end, the
+ * index has dropped this part. */
 static bool is_known(const struct vv_need *d, const struct vv_index *x, size_t entries)
 {
 	size_t i = vv_index_first(x, entries, d->layer, d->end);

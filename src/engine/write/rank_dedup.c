@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- claims --------------------------------------------------------------------------------------------------------------- */
+/* ---- claims ---------------------------------------------------------------------------------- */
 
 int vv_rank_dedup_begin(struct vv_layer_writer *p)
 {
@@ -53,7 +53,7 @@ int vv_rank_dedup_claim(struct vv_layer_writer *p, struct vv_region *r, size_t i
 
 	if (e == VV_INDEX_NONE)
 		rc = vv_index_add(x, d, p->layer, 0, &e);
-	else if (e < p->old_entries) /* there, but not to be used */
+	else if (e < p->old_entries) /* it exists, but must not be used */
 		rc = vv_index_supersede(x, d, p->layer, 0, &e);
 	if (rc)
 		return rc;
@@ -66,9 +66,9 @@ int vv_rank_dedup_claim(struct vv_layer_writer *p, struct vv_region *r, size_t i
 	return 0;
 }
 
-/* ---- messages -------------------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
-/* Bytes to and from every rank; room for both is there, and all ranks know it. */
+/* Exchanges bytes with every rank; memory for both directions exists, and all ranks know it. */
 static int send_all(struct vv_rank_dedup_priv *t, struct vv_exchange *m)
 {
 	int rc = vv_comm_alltoallv(t->comm, m->out, m->out_len, m->in, m->in_len);
@@ -77,10 +77,10 @@ static int send_all(struct vv_rank_dedup_priv *t, struct vv_exchange *m)
 	return rc;
 }
 
-/* ---- exact: M1 ------------------------------------------------------------------------------------------------------------- */
+/* ---- exact: M1 ------------------------------------------------------------------------------- */
 
-/* Counting sort of n digests by their home ranks: where those of home rank j begin, for j up to the number of ranks; behind that the same
- * again, to be counted up. */
+/* Counting sort of n digests by their home ranks. Returns the first index of each home rank j, for
+ * j up to the number of ranks. A second copy follows, to be incremented. */
 static uint64_t *count_judges(const struct vv_rank_dedup_priv *t, size_t n, size_t from)
 {
 	const struct vv_digest *d = t->p->v->index_cache->index.digest + from;
@@ -124,11 +124,12 @@ static int write_claims(struct vv_rank_dedup_priv *t)
 	return 0;
 }
 
-/* What this rank stored before the session began, which the home ranks are told once. */
+/* Writes the content that this rank stored before the session began. The home ranks get it once. */
 static int write_known(struct vv_rank_dedup_priv *t)
 {
 	const struct vv_digest *d = t->p->v->index_cache->index.digest;
-	size_t n = t->g->owners_loaded ? 0 : t->p->v->index_cache->n_loaded; /* those above are of this session: known, or not its own */
+	/* entries above are of this session: known, or not its own */
+	size_t n = t->g->owners_loaded ? 0 : t->p->v->index_cache->n_loaded;
 	uint32_t size = t->g->size;
 	uint64_t *first = count_judges(t, n, 0);
 	int rc = vv_exchange_new(&t->known, size, n * sizeof(struct vv_digest));
@@ -148,11 +149,11 @@ static int write_known(struct vv_rank_dedup_priv *t)
 	return 0;
 }
 
-/* What every rank tells every other before the messages. */
+/* Every rank sends these to every other before the messages. */
 struct message_counts {
-	uint64_t claims, known; /* bytes that come */
+	uint64_t claims, known; /* bytes that will come */
 	uint64_t all_known;     /* bytes of `known` for all home ranks */
-	uint64_t remembers;     /* what it remembers as a home rank */
+	uint64_t remembers;     /* number of entries that it remembers as a home rank */
 };
 
 static int write_counts(struct vv_rank_dedup_priv *t)
@@ -172,7 +173,7 @@ static int write_counts(struct vv_rank_dedup_priv *t)
 	return 0;
 }
 
-/* Before all ranks agree to talk: what needs nobody else. */
+/* Before all ranks agree to communicate: the preparations that need no other rank. */
 static int prepare(struct vv_rank_dedup_priv *t)
 {
 	int rc = write_claims(t);
@@ -182,7 +183,8 @@ static int prepare(struct vv_rank_dedup_priv *t)
 	return rc ? rc : write_counts(t);
 }
 
-/* *known: does anybody send such? *old: does any home rank remember something, so that there may be queries? */
+/* known: does any rank send known content? *old: does any home rank remember entries, so that there
+ * may be queries? */
 static int greet(struct vv_rank_dedup_priv *t, uint64_t *known, uint64_t *old)
 {
 	const struct message_counts *from = (const struct message_counts *)t->counts.in;
@@ -198,7 +200,7 @@ static int greet(struct vv_rank_dedup_priv *t, uint64_t *known, uint64_t *old)
 	return rc;
 }
 
-/* Room for what comes, and for the decisions on it. */
+/* Memory for the incoming messages, and for the decisions on them. */
 static int make_room(struct vv_rank_dedup_priv *t)
 {
 	uint32_t size = t->g->size;
@@ -231,9 +233,9 @@ static int send_claims(struct vv_rank_dedup_priv *t, uint64_t *old)
 	return rc ? rc : send_all(t, &t->claims);
 }
 
-/* ---- exact: M2, M3 ---------------------------------------------------------------------------------------------------------- */
+/* ---- exact: M2, M3 --------------------------------------------------------------------------- */
 
-/* A home rank remembers that this rank stored it: where is it now? */
+/* A home rank remembers that this rank stored it: returns its present location. */
 static struct vv_owner_index_answer locate_stored(struct vv_layer_writer *p, const struct vv_digest *d)
 {
 	struct vv_index_cache *h = p->v->index_cache;
@@ -245,7 +247,7 @@ static struct vv_owner_index_answer locate_stored(struct vv_layer_writer *p, con
 	return (struct vv_owner_index_answer){ vv_index_layer(&h->index, e), vv_index_pos(&h->index, e) };
 }
 
-/* The number of queries for each rank, to that rank. */
+/* Sends each rank the number of queries for it. */
 static int count_queries(struct vv_rank_dedup_priv *t)
 {
 	int rc = vv_exchange_new(&t->queries, t->g->size, t->batch.n_queries * sizeof(struct vv_digest));
@@ -260,7 +262,7 @@ static int count_queries(struct vv_rank_dedup_priv *t)
 	return rc;
 }
 
-/* For the queries and for the answers to them, which are as long. */
+/* Memory for the queries and for their answers, which are as long. */
 static int make_query_room(struct vv_rank_dedup_priv *t)
 {
 	uint32_t size = t->g->size;
@@ -298,7 +300,7 @@ static int ask_old_owners(struct vv_rank_dedup_priv *t)
 	return rc ? rc : vv_owner_batch_answer(&t->batch, t->answers.in, t->answers.in_sum);
 }
 
-/* ---- exact: M4, M5, M6 ------------------------------------------------------------------------------------------------------ */
+/* ---- exact: M4, M5, M6 ----------------------------------------------------------------------- */
 
 static int send_verdicts(struct vv_rank_dedup_priv *t, int rc, uint64_t *shared)
 {
@@ -313,7 +315,8 @@ static int send_verdicts(struct vv_rank_dedup_priv *t, int rc, uint64_t *shared)
 	return rc ? rc : vv_owner_index_check((uint32_t *)t->decisions.in, t->p->claims->n, t->g->rank, t->g->size);
 }
 
-/* What this rank promised, to those who decided it; what was promised to this home rank, to those who refer to it. */
+/* Memory for positions that this rank promised, sent to the home ranks that decided. Memory for
+ * positions promised to this home rank, sent to the ranks that refer to them. */
 static int make_place_room(struct vv_rank_dedup_priv *t)
 {
 	const uint32_t *got = (const uint32_t *)t->decisions.in, *gave = (const uint32_t *)t->decisions.out;
@@ -350,7 +353,8 @@ static int send_shared_positions(struct vv_rank_dedup_priv *t)
 	return rc ? rc : vv_owner_batch_set_positions(&t->batch, t->shared_positions.in, t->shared_positions.in_len);
 }
 
-/* A home rank that could not make sense of what it was told sends nothing of use, and says so when all are asked next. */
+/* A home rank that received invalid positions sends no valid locations, and reports the error at
+ * the next agreement. */
 static int send_where(struct vv_rank_dedup_priv *t, int rc)
 {
 	int sent;
@@ -361,9 +365,10 @@ static int send_where(struct vv_rank_dedup_priv *t, int rc)
 	return rc ? rc : sent;
 }
 
-/* ---- exact: what follows ---------------------------------------------------------------------------------------------------- */
+/* ---- exact: results -------------------------------------------------------------------------- */
 
-/* Before positions are promised: what is shared, and what others have, so that it is not counted. */
+/* Before positions are promised: marks shared claims, and claims of other ranks, which get no
+ * position. */
 static int note_verdicts(struct vv_rank_dedup_priv *t)
 {
 	const uint32_t *got = (const uint32_t *)t->decisions.in;
@@ -411,7 +416,7 @@ static int apply_old(struct vv_rank_dedup_priv *t, struct old_ref *old, size_t n
 	return rc;
 }
 
-/* What is stored here and elsewhere too. */
+/* Records content that is stored here and elsewhere too. */
 static int note_copies(struct vv_layer_writer *p, size_t claim, const uint64_t *copy, unsigned n)
 {
 	const struct vv_claims *c = p->claims;
@@ -426,7 +431,7 @@ static int note_copies(struct vv_layer_writer *p, size_t claim, const uint64_t *
 	return rc;
 }
 
-/* Every claim that another rank stores gets its place. */
+/* Every claim that another rank stores gets its location. */
 static int apply_where(struct vv_rank_dedup_priv *t)
 {
 	const uint32_t *got = (const uint32_t *)t->decisions.in;
@@ -506,7 +511,7 @@ static int exact(struct vv_rank_dedup_priv *t)
 	return vv_rank_dedup_priv_agree(t, rc);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static void epoch_free(struct vv_rank_dedup_priv *t)
 {
@@ -548,7 +553,7 @@ int vv_rank_dedup_exchange(struct vv_layer_writer *p, int rc, int (*promise)(str
 	vv_test_point("surveyed");
 	waited = vv_clock_ns();
 	rc = vv_group_agree(g, comm, rc);
-	waited = vv_clock_ns() - waited; /* for the slowest to come: not the stage's */
+	waited = vv_clock_ns() - waited; /* for the slowest rank: not part of the stage */
 	if (rc || silent) {
 		epoch_free(t);
 		return rc;

@@ -1,4 +1,4 @@
-/* One epoch's talk among the ranks. */
+/* The messages among the ranks in one epoch. */
 #ifndef VV_ENGINE_WRITE_RANK_DEDUP_PRIV_H
 #define VV_ENGINE_WRITE_RANK_DEDUP_PRIV_H
 
@@ -7,21 +7,24 @@
 #include "engine/ranks/exchange.h"
 #include "engine/ranks/group.h"
 
-struct vv_rank_dedup_priv { /* everything that is said in one epoch; it stays until the epoch's fate is known */
+/* All messages of one epoch; they stay until the epoch is committed or discarded. */
+struct vv_rank_dedup_priv {
 	struct vv_group *g;
 	struct vv_comm *comm;
 	struct vv_layer_writer *p;
 	uint32_t *order;  /* claims by home rank */
 	struct vv_exchange counts;
-	struct vv_exchange known; /* what this rank stored before the session, for the home ranks */
+	/* content that this rank stored before the session, for the home ranks */
+	struct vv_exchange known;
 	struct vv_exchange claims, queries, answers, decisions, shared_positions, locations;
 	struct vv_owner_batch batch;
 	uint64_t *sums;
-	int (*assign_positions)(struct vv_layer_writer *p); /* gives all shared content its position in the payload */
-	bool failed; /* all ranks know that it failed, or the group is broken: no more is said */
+	/* gives all shared content its position in the payload */
+	int (*assign_positions)(struct vv_layer_writer *p);
+	bool failed; /* all ranks know that it failed, or the group is broken: no more messages */
 };
 
-/* A failure of one rank is carried in rc to the next of these, where it becomes everybody's. */
+/* A failure of one rank is carried in rc to the next of these calls, where all ranks get it. */
 static inline int vv_rank_dedup_priv_sum(struct vv_rank_dedup_priv *t, int rc, uint64_t *v, size_t n)
 {
 	if (t->failed)

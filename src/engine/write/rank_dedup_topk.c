@@ -1,5 +1,5 @@
-/* collective=topk, Nicolae 2013's algorithm 1: the most frequent content of all ranks is found by an all-reduce, and stored by the owners that it
- * names. */
+/* collective=topk, algorithm 1 of Nicolae 2013: an all-reduce finds the most frequent content of
+ * all ranks and its owners. The owners store it. */
 #include "engine/write/rank_dedup_topk.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -27,7 +27,7 @@ static struct vv_tuple *tuples(const struct vv_rank_dedup_priv *t)
 	return v;
 }
 
-/* The claim with this digest; the number of claims if it is none of this rank's. */
+/* The claim with this digest; the number of claims if this rank has none. */
 static size_t claim_of(const struct vv_layer_writer *p, const struct vv_digest *d)
 {
 	uint32_t e = vv_index_find(&p->v->index_cache->index, d);
@@ -37,7 +37,8 @@ static size_t claim_of(const struct vv_layer_writer *p, const struct vv_digest *
 	return e - p->old_entries;
 }
 
-/* Where the owners put what others refer to: each says it of its own, and the sum is known to all. */
+/* Shares the positions of content that others refer to. Each owner adds its own, and all ranks get
+ * the sum. */
 static int share_positions(struct vv_rank_dedup_priv *t, const struct vv_tuple *top, size_t n, uint64_t *pos)
 {
 	for (size_t i = 0; i < n; i++)
@@ -45,7 +46,8 @@ static int share_positions(struct vv_rank_dedup_priv *t, const struct vv_tuple *
 	return vv_comm_allreduce(t->comm, pos, n, VARVE_SUM);
 }
 
-/* Lines 17 to 21. What others hold and this rank does not is remembered, too: it may get it in a later epoch. */
+/* Lines 17 to 21. Content that only other ranks have is remembered, too: this rank may get it in a
+ * later epoch. */
 static int apply_top(struct vv_rank_dedup_priv *t, const struct vv_tuple *top, size_t n, const uint64_t *pos)
 {
 	struct vv_index *x = &t->p->v->index_cache->index;

@@ -11,8 +11,9 @@
 #include "engine/ranks/group.h"
 #include <inttypes.h>
 
-/* A look is a stat, but for the first: a microsecond on a local disk, a journey on a parallel file system. So after LEAST of them and this long the rest waits for the epochs to come; the
- * OLDEST, which are purged first, are looked at every time. */
+/* A look is a stat, except the first: a microsecond on a local disk, slow on a parallel file
+ * system. After LEAST looks and LONG_NS, the rest waits for later epochs. The OLDEST, which are
+ * purged first, are checked every time. */
 enum { OLDEST = 8, LEAST = 32 };
 #define LONG_NS 2000000ull
 
@@ -22,7 +23,8 @@ void vv_referenced_layers_fini(struct vv_referenced_layers *f)
 	*f = (struct vv_referenced_layers){ 0 };
 }
 
-/* In a store in which a look is dear nothing is looked for. Layers of other places cannot be seen from here, nor can it be told where those of an earlier session lie. */
+/* In a store with expensive looks, nothing is checked. Layers of other storage nodes are not
+ * visible here, and the storage nodes of an earlier session's layers are unknown. */
 static bool can_see(const struct varve *v, uint64_t layer)
 {
 	const struct vv_group *g = v->ctx.group;
@@ -41,7 +43,7 @@ static int look(const struct varve *v, uint64_t layer, uint64_t *size)
 	return v->ctx.store->ops->size(v->ctx.store, object, size);
 }
 
-/* Where it is, or belongs. */
+/* The index of the layer, or for its insertion. */
 static size_t place_of(const struct vv_referenced_layers *f, uint64_t layer)
 {
 	size_t i;
@@ -52,7 +54,7 @@ static size_t place_of(const struct vv_referenced_layers *f, uint64_t layer)
 	return i;
 }
 
-/* The layer, which is added if it is not there; NULL: no memory. */
+/* The layer, which is added if it is absent; NULL: no memory. */
 static struct vv_referenced_layers_layer *get(struct vv_referenced_layers *f, uint64_t layer)
 {
 	size_t i = place_of(f, layer);
@@ -80,7 +82,7 @@ static int ask(struct varve *v, uint64_t layer)
 	return 0;
 }
 
-/* All that the runs name. */
+/* Marks all layers of the runs. */
 static int ask_runs(struct varve *v, const struct vv_runs *runs, uint64_t but)
 {
 	uint64_t last = but;
@@ -137,7 +139,8 @@ static int err_layer_gone(struct vv_layer_writer *p, uint64_t layer, const char 
 			  object, p->v->ctx.store->url, how, p->epoch);
 }
 
-/* Some layer was met, now or when something was looked at, that is another copy's; which one it was that this epoch would have needed is not known. */
+/* A layer of another copy of the lineage was found, now or in an earlier look. It is unknown
+ * whether this epoch needs that layer. */
 static int turned(struct vv_layer_writer *p)
 {
 	p->v->referenced->lost = true;
@@ -146,7 +149,8 @@ static int turned(struct vv_layer_writer *p)
 			  p->v->ctx.lineage.name, p->v->ctx.store->url, p->epoch);
 }
 
-/* By the layer itself, where it can be seen, or by this rank's of the same epoch. False: it is not the one that was met before, or another is not. */
+/* Learns the era from the layer itself, where it is visible, or from this rank's layer of the same
+ * epoch. False: this layer, or another one, has been replaced. */
 static bool learn(struct varve *v, uint64_t layer)
 {
 	uint64_t epoch = vv_run_epoch(layer);
@@ -181,7 +185,7 @@ int vv_referenced_layers_read_eras(struct vv_layer_writer *p)
 	return holds ? 0 : turned(p);
 }
 
-/* A layer that continues others needs what they need. It has a place here from now on, too. */
+/* A layer that continues others needs their layers, too. It has an entry here from now on. */
 static int ask_pass(struct vv_layer_writer *p)
 {
 	struct vv_referenced_layers *f = p->v->referenced;
@@ -201,7 +205,9 @@ static int check_layer(struct vv_layer_writer *p, struct vv_referenced_layers_la
 
 	if (rc == VV_ENOENT)
 		return err_layer_gone(p, l->layer, "was removed");
-	if (rc == 0 && size != l->size) /* the first time, when one that was cut has lost its trailer; or it has been replaced */
+	/* The first look, where a truncated layer has lost its trailer; or the layer has been
+	 * replaced. */
+	if (rc == 0 && size != l->size)
 		rc = vv_layer_file_read_eras(&p->v->ctx.lineage, l->layer);
 	if (rc == 0 && vv_provenance_was_replaced(&p->v->ctx.lineage))
 		return turned(p);
@@ -212,13 +218,13 @@ static int check_layer(struct vv_layer_writer *p, struct vv_referenced_layers_la
 	return rc;
 }
 
-/* Other ranks are still writing those of the same epoch. */
+/* Layers of the same epoch are not due: other ranks still write them. */
 static bool is_due(const struct vv_layer_writer *p, const struct vv_referenced_layers_layer *l)
 {
 	return l->is_needed_next && vv_run_epoch(l->layer) < p->epoch;
 }
 
-/* Nobody else has laid down what this session has. */
+/* Checks that no other process has written an epoch of this session. */
 static int check_own(struct vv_layer_writer *p)
 {
 	struct vv_era own = { p->v->tip.era, p->epoch, p->v->tip.token };
@@ -256,7 +262,8 @@ int vv_referenced_layers_check(struct vv_layer_writer *p)
 
 void vv_referenced_layers_accept(struct vv_layer_writer *p)
 {
-	struct vv_referenced_layers_layer *l = can_see(p->v, p->layer) ? get(p->v->referenced, p->layer) : NULL; /* it has a place */
+	/* ask_pass() has added its entry */
+	struct vv_referenced_layers_layer *l = can_see(p->v, p->layer) ? get(p->v->referenced, p->layer) : NULL;
 
 	if (!l)
 		return;
@@ -273,7 +280,7 @@ void vv_referenced_layers_after_gc(struct varve *v)
 
 	vv_err_save(0, &error);
 	for (size_t i = 0; i < f->n; i++) {
-		uint64_t size = 0; /* if it cannot be looked at, the next epoch learns it */
+		uint64_t size = 0; /* if the look fails, the next epoch learns it */
 		int rc = f->v[i].is_needed ? look(v, f->v[i].layer, &size) : VV_ENOENT;
 
 		f->v[i].size = size;

@@ -5,7 +5,7 @@
 #include "engine/ranks/group.h"
 #include <string.h>
 
-/* Bytes of a layer beside its blocks, at most; what is not used of it is a hole. */
+/* Limit of a layer's bytes beside its blocks; the unused part is a hole. */
 enum { LEAST = 1 << 20, PER_REGION = 2048, PER_CHUNK = 160 };
 
 static bool together(const struct vv_group *g, uint32_t a, uint32_t b)
@@ -59,7 +59,7 @@ static void name(char out[VV_NAME_MAX], const struct vv_context *ctx, uint64_t e
 	vv_name_bundle(out, ctx->lineage.name, epoch, g->bundle.first, g->bundle.last);
 }
 
-/* The leader's token, to those who write with it. */
+/* Sends the leader's token to the ranks that write with it. */
 static int send_token(struct vv_group *g, struct vv_comm *comm)
 {
 	size_t n = g->bundle.last - g->bundle.first + 1;
@@ -103,7 +103,8 @@ static int check_rooms(const struct vv_group *g)
 	return 0;
 }
 
-/* A leader that heard first of one who gave up has removed its file: then that is what happened. */
+/* A leader that learned first of a rank that gave up has removed its file: then that is the error
+ * to report. */
 static int join(struct vv_layer_writer *p, struct vv_comm *comm, const char *object)
 {
 	struct vv_group *g = p->v->ctx.group;

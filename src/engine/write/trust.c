@@ -1,7 +1,7 @@
-/* What may be referred to. An index, a cache and a disk can all be wrong: a block that has rotted, a cache from before
- * somebody removed files by hand. A new epoch that refers to such a place would be lost with it. So before the first reference
- * to a block of an earlier session the block is read, and every chunk in it compared with its digest. A restart has read what
- * it restored: that is trusted. */
+/* Decides which content may be referred to. An index, a cache and a disk can all be wrong: a rotten
+ * block, or a cache older than a removal of files by hand. A new epoch that refers to such content
+ * would be lost with it. So a block of an earlier session is read before the first reference to it.
+ * Every chunk in it is compared with its digest. Content that a restart has read is trusted. */
 #include "engine/write/trust.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -83,7 +83,8 @@ static void check_block(struct vv_index_cache *h, const struct vv_layer_file *f,
 	}
 }
 
-/* None of its layer's entries, which are neighbours: so a layer that is gone is asked for, and told of, once. */
+/* Marks all entries of the layer, which are adjacent, as bad: so a missing layer is requested and
+ * reported only once. */
 static void give_up_layer(struct vv_index_cache *h, uint32_t entry)
 {
 	size_t k = layer_number(h, entry);
@@ -94,7 +95,7 @@ static void give_up_layer(struct vv_index_cache *h, uint32_t entry)
 		h->entry_trust[e] = BAD;
 }
 
-/* Reads the block that holds the entry and judges all its chunks. */
+/* Reads the block of the entry and judges all its chunks. */
 static void look(const struct vv_lineage *lin, struct vv_index_cache *h, uint32_t entry)
 {
 	struct vv_layer_file *f = open_layer(lin, h, layer_number(h, entry));
