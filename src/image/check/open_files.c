@@ -220,8 +220,8 @@ static void check_mappings(struct vv_open_files *b)
 		fclose(f);
 }
 
-/* criu loses MADV_WIPEONFORK: a child that is created after the restore sees memory that should be
- * hidden, such as the state of a key generator. */
+/* MADV_WIPEONFORK is lost. After the restore, a new child sees memory that should be hidden, such
+ * as the state of a key generator. */
 static void check_advice(const struct vv_open_files *b)
 {
 	char path[64], line[512];

@@ -30,8 +30,8 @@ struct vv_precopy {
 	char why[200];    /* reason why some processes were not copied; empty: all were */
 };
 
-/* Copies a process and its descendants, as far as possible and as the buffer has room. *used
- * becomes the number of used bytes of the buffer. */
+/* Copies a process and its descendants, as far as possible and as the buffer has room. The number
+ * of used bytes of the buffer goes to *used. */
 void vv_precopy_run(struct vv_precopy *p, pid_t root, struct vv_pool *pool, uint8_t *room, size_t n, size_t *used);
 /* For a frozen process: updates is_unchanged of its spans. Returns NULL if there is no copy or
  * too little of it is unchanged. Then the copy is dropped, and *from, *len is its part of the
