@@ -266,7 +266,7 @@ static struct heap_lane *lane_of(int phase)
 }
 
 /* Prepares this thread to allocate in the phase. Its cache has memory of the previous phase, or of
- * the time before main, and is flushed. */
+ * the early start of the process, and is flushed. */
 static bool prepare(int phase)
 {
 	struct heap_lane *l;

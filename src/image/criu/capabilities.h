@@ -10,7 +10,8 @@ enum { VV_CAPABILITIES_WORDS = 160 };
 /* Lists the missing ones; false: none is missing. restore: those for a restore only, otherwise
  * those for both dump and restore. */
 bool vv_capabilities_lack(bool restore, char names[VV_CAPABILITIES_WORDS]);
-/* Without CAP_SYS_RESOURCE, criu cannot read the limits of other users' processes. */
+/* Returns whether CAP_SYS_RESOURCE is missing: then criu cannot read the limits of other users'
+ * processes. */
 bool vv_capabilities_stay_home(void);
 /* Advice for a criu that was not permitted an operation. */
 void vv_capabilities_advice(char words[VV_CAPABILITIES_WORDS]);

@@ -1,5 +1,5 @@
-/* ptrace(2), and the registers of a thread that it has stopped. Only this unit and
- * image/process/restart_syscall.c depend on the machine. */
+/* ptrace(2), and the registers of a thread that it has stopped. The machine-dependent parts of
+ * tracing are in this unit and in image/process/restart_syscall.c. */
 #ifndef VV_IMAGE_PROCESS_REGISTERS_H
 #define VV_IMAGE_PROCESS_REGISTERS_H
 

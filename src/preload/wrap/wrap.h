@@ -7,8 +7,8 @@
  * They work for programs that link or preload libvarve.so, not for a later dlopen. These writes are
  * not covered: syscall(), io_uring, aio_read, and other processes (process_vm_writev). Also not
  * covered are robust mutexes whose owner ends (the kernel marks them), and buffers from setvbuf.
- * sigsetjmp and getcontext cannot be wrapped: the signal mask in their result is not covered if it
- * lies on another page than the rest. */
+ * The signal mask that sigsetjmp and getcontext store is not covered if it lies on another page
+ * than the rest: these two cannot be wrapped. */
 #ifndef VV_PRELOAD_WRAP_WRAP_H
 #define VV_PRELOAD_WRAP_WRAP_H
 
