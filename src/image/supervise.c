@@ -17,12 +17,12 @@ struct supervision {
 	const struct vv_lineage *lin;
 	struct vv_pool *pool;
 	const struct vv_supervise_options *opt;
-	pid_t pid;      /* the program; 0: it is not there */
+	pid_t pid;      /* the program; 0: it does not run */
 	int status;     /* how it ended */
-	uint64_t epoch; /* the last good one; 0: none yet */
+	uint64_t epoch; /* the last good epoch; 0: none yet */
 	uint64_t restarts;
 	double due;
-	bool dismissed; /* we were told to end */
+	bool dismissed; /* a signal has requested our end */
 };
 
 static sigset_t ours;
@@ -46,9 +46,10 @@ __attribute__((format(printf, 2, 3))) static void report(const struct supervisio
 	t->opt->report(t->opt->arg, text);
 }
 
-/* ---- the program ------------------------------------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
-/* A session of its own, and files as its streams: what CRIU can save. It appends: criu does not mind that such a file has grown. */
+/* CRIU can save a program with its own session (setsid) and with files as streams. The output is
+ * opened for appending: criu accepts that such a file has grown. */
 static int start(struct supervision *t)
 {
 	int fd = open(t->opt->output, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600), rc;
@@ -73,7 +74,7 @@ static int revive(struct supervision *t)
 	return rc;
 }
 
-/* ---- events ------------------------------------------------------------------------------------------------------------------ */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static void reap(struct supervision *t)
 {
@@ -99,7 +100,7 @@ static void checkpoint(struct supervision *t)
 		t->opt->saved(t->opt->arg, &r);
 	} else {
 		reap(t);
-		if (t->pid) /* else it has ended meanwhile, which is told anyway */
+		if (t->pid) /* else it has ended meanwhile, which is reported anyway */
 			report(t, "no checkpoint: %s", vv_err_last());
 	}
 	vv_dump_report_fini(&r);
@@ -111,7 +112,7 @@ static void wait_for_event(struct supervision *t)
 	double left = t->opt->every_s > 0 ? t->due - vv_clock_s() : 3600;
 	int signal_number = vv_child_await(&ours, left);
 
-	reap(t); /* signals of one kind may be told once for many */
+	reap(t); /* one signal may stand for several of its kind */
 	if (!t->pid)
 		return;
 	if (signal_number && signal_number != SIGCHLD && signal_number != SIGUSR1) {
@@ -142,7 +143,8 @@ int vv_supervise_run(struct varve *v, const struct vv_lineage *lin, struct vv_po
 			break;
 		}
 		t.restarts++;
-		vv_process_tree_clear(); /* what is left of it has numbers that a restore needs */
+		/* Its remaining processes have numbers that a restore needs. */
+		vv_process_tree_clear();
 		rc = t.epoch ? revive(&t) : start(&t);
 		t.due = vv_clock_s() + opt->every_s;
 	}

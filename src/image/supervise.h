@@ -1,4 +1,5 @@
-/* A program that is looked after: started, checkpointed from time to time, and brought back from its last epoch when it dies. */
+/* Supervises a program: starts it, checkpoints it periodically, and restores it from its last epoch
+ * when it dies. */
 #ifndef VV_IMAGE_SUPERVISE_H
 #define VV_IMAGE_SUPERVISE_H
 
@@ -8,10 +9,11 @@
 
 struct vv_supervise_options {
 	char *const *command;
-	const char *output;   /* its standard output and error go to the end of this file; the input is empty */
-	double every_s;       /* 0: only on SIGUSR1 */
+	/* Standard output and error are appended to this file; the input is empty. */
+	const char *output;
+	double every_s;       /* interval; 0: only on SIGUSR1 */
 	uint64_t max_restarts;
-	uint64_t resume;      /* the epoch to begin with; 0: the program from its start */
+	uint64_t resume;      /* the first epoch to restore; 0: start the program */
 	mode_t mask;          /* its umask */
 	uint64_t memory;      /* image/save/dump.h, image/restore/restore_one.h */
 	const char *segments;
@@ -21,10 +23,10 @@ struct vv_supervise_options {
 	void (*saved)(void *arg, const struct vv_dump_report *r);
 };
 
-/* To be called before there are threads: signals are taken by vv_supervise_run alone. */
+/* To be called before any thread starts: only vv_supervise_run receives the signals. */
 void vv_supervise_prepare(void);
-/* Until the program ends well, or has died too often. *status is that of wait(2); *epoch the last one that it was, or should have been, brought back from,
- * or was saved as. */
+/* Returns when the program has ended well, or has died too often. *status is the status of wait(2).
+ * The last epoch goes to *epoch: one that was saved, restored, or tried for a restore. */
 int vv_supervise_run(struct varve *v, const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_supervise_options *opt, int *status,
 		uint64_t *epoch);
 

@@ -1,7 +1,7 @@
-/* malloc and its family, as the program and its libraries call them. Who calls decides whose memory it is (caller.h); what is given back or
- * resized is told by its address. */
+/* malloc and its family, for the program and its libraries. The caller's address decides which heap
+ * serves an allocation (caller.h). The object's address decides it for free and realloc. */
 #undef _FORTIFY_SOURCE
-#pragma GCC visibility push(default) /* what these headers declare is what we export */
+#pragma GCC visibility push(default) /* exports the functions of these headers */
 #include <dlfcn.h>
 #include <gnu/lib-names.h>
 #include <link.h>
@@ -22,7 +22,7 @@
 
 static void *run_thread(void *arg);
 
-/* A function that a thread begins with may leave the last word to malloc, which then returns to `live`. */
+/* A thread's first function may tail-call malloc, which then returns to run_thread. */
 static bool is_of_thread(uintptr_t caller)
 {
 	return caller - (uintptr_t)run_thread < 256;
@@ -44,7 +44,7 @@ bool vv_alloc_decide(uintptr_t caller)
 
 void *(*vv_alloc_process_malloc)(size_t n) = __libc_malloc;
 
-/* From the C library itself: another allocator may be between us and it. */
+/* Finds a function of the C library itself: another allocator may come before it. */
 static void *of_c_library(const char *name)
 {
 	void *library = dlopen(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD);
@@ -52,8 +52,9 @@ static void *of_c_library(const char *name)
 	return library ? dlsym(library, name) : NULL;
 }
 
-/* It has a heap for each thread, made where libraries come to lie that are loaded meanwhile, and those are to lie where they lay. What is left to it is
- * little. */
+/* The C library has a heap for each thread, at addresses that later libraries would use. Libraries
+ * must lie at the same addresses in every run. The C library serves few allocations here, so one
+ * heap is enough. */
 static void have_one_heap(void)
 {
 	int (*set)(int, int) = (int (*)(int, int))of_c_library("mallopt");
@@ -62,8 +63,8 @@ static void have_one_heap(void)
 		set(M_ARENA_MAX, 1);
 }
 
-/* An executable with a malloc of its own comes before any library. One that is not position-independent and takes malloc's address has a place for
- * that, too, but nothing is defined there: it leads to us. */
+/* An executable with its own malloc comes before any library. A position-dependent executable that
+ * takes malloc's address has a symbol for it, too. That symbol is undefined and leads to us. */
 bool vv_alloc_is_ours(const char *name)
 {
 	void *first = dlsym(RTLD_DEFAULT, name), *symbol = NULL;
@@ -73,7 +74,8 @@ bool vv_alloc_is_ours(const char *name)
 	       !symbol || ((const ElfW(Sym) *)symbol)->st_shndx == SHN_UNDEF;
 }
 
-/* Of the library whose __libc_malloc we call: allocators that come before the C library (tcmalloc, mimalloc) have one, too. */
+/* Finds a function of the library whose __libc_malloc we call: allocators that come before the C
+ * library (tcmalloc, mimalloc) have one, too. */
 static void *of_process(const char *name)
 {
 	Dl_info where;
@@ -99,7 +101,8 @@ static size_t usable_size(void *p)
 	return ((size_t (*)(void *))f)(p);
 }
 
-/* Early: the search itself may free memory, whose size is asked for while pages are shut. */
+/* Called early: the search itself may free memory, whose size is requested while pages are
+ * write-protected. */
 static void find_usable_size(void)
 {
 	void *p = __libc_malloc(1);
@@ -108,10 +111,11 @@ static void find_usable_size(void)
 	__libc_free(p);
 }
 
-/* Before other constructors: where things lie must not depend on which of them asks first. */
+/* Runs before other constructors: addresses must not depend on the first of them to allocate. */
 __attribute__((constructor(101))) static void begin(int argc, char **argv)
 {
-	if (!vv_alloc_is_ours("malloc")) { /* what we allocate for its callers must be its own, too */
+	/* Our allocations for its callers must come from its allocator, too. */
+	if (!vv_alloc_is_ours("malloc")) {
 		vv_alloc_process_malloc = (void *(*)(size_t))dlsym(RTLD_DEFAULT, "malloc");
 		vv_heap_disable("the executable has an allocator of its own, which cannot be replaced");
 	}
@@ -162,7 +166,7 @@ void *calloc(size_t n, size_t size)
 	return vv_heap_alloc_exact_zeroed(grains);
 }
 
-/* The C library gives its blocks back to the kernel past our munmap; the heap gives its own by our madvise. */
+/* The C library returns its blocks to the kernel without our munmap; the heap calls our madvise. */
 static void unprotect_freed(void *p)
 {
 	int saved = errno;
@@ -216,7 +220,7 @@ void *reallocarray(void *p, size_t n, size_t size)
 	return NULL;
 }
 
-/* As the C library has it: any alignment is rounded up to a power of two. */
+/* Like the C library, rounds any alignment up to a power of two. */
 static inline void *aligned(size_t align, size_t n, bool program)
 {
 	size_t power = VV_HEAP_GRAIN;
@@ -228,7 +232,7 @@ static inline void *aligned(size_t align, size_t n, bool program)
 		power *= 2;
 	p = vv_heap_alloc_aligned(power, n);
 	if (!p)
-		errno = ENOMEM; /* jemalloc says so of malloc, not of these */
+		errno = ENOMEM; /* jemalloc sets it for malloc, not for these */
 	return p;
 }
 
@@ -266,7 +270,8 @@ void *pvalloc(size_t n)
 {
 	size_t page = (size_t)getpagesize(), whole = (n + page - 1) & ~(page - 1);
 
-	return aligned(page, whole < n ? n : whole, FOR_PROGRAM()); /* what cannot be rounded up cannot be had either */
+	/* On overflow the allocation fails anyway. */
+	return aligned(page, whole < n ? n : whole, FOR_PROGRAM());
 }
 
 size_t malloc_usable_size(void *p)
@@ -287,7 +292,7 @@ int dlclose(void *handle)
 	return rc;
 }
 
-/* ---- threads: numbered by who makes them, not by who comes first ------------------------------------------------------------- */
+/* ---- threads: numbered in the order of pthread_create, not of their first allocation --------- */
 
 struct thread_start {
 	void *(*fn)(void *);
@@ -303,7 +308,8 @@ __attribute__((noinline, aligned(64))) static void *run_thread(void *arg)
 	__libc_free(arg);
 	vv_heap_name_thread(b.number);
 	result = b.fn(b.arg);
-	__asm__ volatile("" : "+r"(result)); /* not the last call: it is to be returned to */
+	/* Prevents a tail call: b.fn must return to this function. */
+	__asm__ volatile("" : "+r"(result));
 	return result;
 }
 

@@ -1,4 +1,4 @@
-/* What malloc and operator new share: whose memory it is. */
+/* Shared by malloc and operator new: the choice between the program's heap and the C library's. */
 #ifndef VV_PRELOAD_ALLOC_H
 #define VV_PRELOAD_ALLOC_H
 
@@ -12,7 +12,8 @@ void *__libc_realloc(void *p, size_t n);
 void *__libc_memalign(size_t align, size_t n);
 void __libc_free(void *p);
 
-/* Does the caller, at this address, get memory of the heap? One that is known to, from a thread that is settled; or whoever is found to. */
+/* Returns whether the caller at this address gets memory of the heap. The fast check knows callers
+ * of a prepared thread; vv_alloc_decide examines all others. */
 static inline bool vv_alloc_is_known(uintptr_t caller)
 {
 	return __builtin_expect(vv_caller_is_known(caller), 1);
@@ -27,11 +28,11 @@ static inline bool vv_alloc_is_for_program(uintptr_t caller)
 
 #define FOR_PROGRAM() vv_alloc_is_for_program((uintptr_t)__builtin_return_address(0))
 
-/* Of this thread: what the C library asks for now, it asks for on the program's behalf (libc_memory_within.c). */
+/* In this thread the C library now allocates on behalf of the program (libc_memory_within.c). */
 extern __thread bool vv_alloc_on_behalf __attribute__((visibility("hidden"), tls_model("initial-exec")));
-/* Is the function of this name, as the program finds it, the one of this library? */
+/* Returns whether the program's function of this name is the one of this library. */
 bool vv_alloc_is_ours(const char *name);
-/* Whose memory free() takes, if it is not ours. */
+/* The allocator whose memory free() accepts besides ours. */
 extern void *(*vv_alloc_process_malloc)(size_t n);
 
 void vv_alloc_free_other(void *p);

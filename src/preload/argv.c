@@ -2,16 +2,17 @@
 #include "preload/heap.h"
 #include <string.h>
 
-/* Of the same size for all words that anybody is likely to say: other ones make no other heap. */
+/* The copy has the same size for all usual command lines, so that different arguments do not change
+ * the heap. */
 enum { ROOM = 4096 };
 
 static char **list;          /* of this run, on the stack */
 static int count;
-static char *original;       /* one behind the other */
+static char *original;       /* contiguous */
 static char *copy;
 static size_t size;
 
-/* Somebody else may have changed the list before. */
+/* Returns the length of the arguments; 0: other code has changed the list before. */
 static size_t measure(int argc, char **argv)
 {
 	const char *end = argc > 0 ? argv[0] : NULL;

@@ -1,15 +1,17 @@
-/* The words of the command line. A program keeps pointers to them (`s->name = argv[1]`), but they lie on the stack, behind an environment that is
- * longer in one run than in another. So they are copied to the heap before main, and are part of the state. */
+/* The arguments of the command line. A program keeps pointers to them (`s->name = argv[1]`). They
+ * lie on the stack, behind an environment whose length differs between runs. So they are copied to
+ * the heap before main, and are part of the state. */
 #ifndef VV_PRELOAD_ARGV_H
 #define VV_PRELOAD_ARGV_H
 
 #include <stdbool.h>
 
-/* By a thread that is settled. */
+/* To be called by a prepared thread. */
 void vv_argv_begin(int argc, char **argv);
-/* They are an object of the heap. */
+/* Returns whether they are an object of the heap. */
 bool vv_argv_is_moved(void);
-/* The heap has become that of an epoch: what `argv` leads to are the words of this run all the same. */
+/* To be called after the heap of an epoch was restored: `argv` leads to the arguments of this run
+ * again. */
 void vv_argv_restored(void);
 
 #endif

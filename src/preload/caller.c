@@ -4,7 +4,7 @@
 static struct vv_caller_table ready[VV_CALLER_PHASES];
 __thread struct vv_caller_table *vv_caller_mine = &ready[0];
 
-/* What was found of pages, the program's and others': the number, and in one more bit whose it is. */
+/* Examined pages, of the program and of others: the page number, and one more bit for the owner. */
 enum { OUTSIDE, PROGRAM };
 static struct vv_caller_table found;
 
@@ -13,7 +13,8 @@ static uintptr_t word_of(uintptr_t at, uintptr_t whose)
 	return (at >> VV_CALLER_PAGE_BITS << 1) + whose;
 }
 
-/* A page has two places: the second, which is another's first, is for one that lost its own to a page that called later. */
+/* A page has two slots. The second, which is another page's first, is for a page that a later one
+ * has replaced. */
 static _Atomic(uintptr_t) *place(uintptr_t page, bool second)
 {
 	return &found.page[(page ^ (second ? VV_CALLER_PAGES / 2 : 0)) % VV_CALLER_PAGES];
@@ -38,7 +39,7 @@ static void keep(uintptr_t word)
 	atomic_store(at, word);
 }
 
-/* A phase that ends just now must not be known after vv_caller_forget. */
+/* A phase that has just ended must not be known after vv_caller_forget. */
 void vv_caller_note(uintptr_t at, uintptr_t phase, const _Atomic(int) *now)
 {
 	uintptr_t page = at >> VV_CALLER_PAGE_BITS;

@@ -54,7 +54,7 @@ struct difference {
 	char first[160];
 };
 
-/* A mark of 0: there is none. */
+/* A mark of 0 means that there is no object. */
 static void note(struct difference *d, uint64_t at, uint8_t now, uint8_t then)
 {
 	char is[48] = "nothing", was[48] = "nothing";

@@ -1,12 +1,13 @@
-/* What a program had allocated when it came to its first checkpoint: where each object lay, and how large it was. A program that is
- * started again must have the same. */
+/* The list of a program's objects at its first checkpoint: address and size of each. A restarted
+ * program must have the same objects. */
 #ifndef VV_PRELOAD_CENSUS_H
 #define VV_PRELOAD_CENSUS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* In the order of addresses; of each object the distance from the one before, in grains, as bytes of 7 bits (little end first), and its mark. */
+/* In the order of addresses. An object has its distance from the previous one, in grains, as a
+ * varint (7 bits per byte, little end first), and its mark. */
 struct vv_census {
 	uint8_t *p;
 	size_t n, cap;
@@ -16,7 +17,7 @@ struct vv_census {
 };
 
 void vv_census_fini(struct vv_census *c);
-/* `arg` is a census; rc tells if memory did not suffice. */
+/* `arg` is a census; its rc becomes VV_ENOMEM if memory is exhausted. */
 void vv_census_add(void *arg, uintptr_t at, uint8_t mark);
 
 struct vv_census_cursor {
@@ -25,9 +26,9 @@ struct vv_census_cursor {
 	uint8_t mark;
 };
 
-/* The next object: 1; 0 at the end; < 0 if this is no census. */
+/* Reads the next object and returns 1; 0: the end; < 0: this is not a census. */
 int vv_census_next(struct vv_census_cursor *c);
-/* 0 if they are the same; VV_EMISMATCH, saying what is not. */
+/* Returns 0 if they are equal; VV_EMISMATCH, with the differences. */
 int vv_census_compare(const struct vv_census *now, const struct vv_census *then);
 
 #endif

@@ -1,6 +1,7 @@
-/* What the program closes, or opens something else in the place of: not what varve has open. To the program those are numbers that nobody uses. */
+/* Wrappers that keep the program from closing or replacing varve's descriptors. To the program
+ * those numbers seem unused. */
 #undef _FORTIFY_SOURCE
-#pragma GCC visibility push(default) /* what these headers declare is what we export */
+#pragma GCC visibility push(default) /* exports the functions of these headers */
 #include <unistd.h>
 #pragma GCC visibility pop
 
@@ -36,7 +37,8 @@ static void *real(enum call c)
 
 #define REAL(c, name) ((__typeof__(name) *)real(c))
 
-/* All of them before main: dlsym is not for handlers of signals, where close may be called. */
+/* All functions are found before main: dlsym must not run in a signal handler, where close may be
+ * called. */
 __attribute__((constructor(101))) static void find_all(void)
 {
 	for (enum call c = 0; c < CALLS; c++)
@@ -61,7 +63,7 @@ int close(int fd)
 	int rc;
 
 	vv_own_fds_stop();
-	pthread_cleanup_push(go_on, NULL); /* a thread can be cancelled in there */
+	pthread_cleanup_push(go_on, NULL); /* the thread can be cancelled in close */
 	rc = vv_own_fds_has(fd) ? refuse(EBADF) : REAL(CLOSE, close)(fd);
 	pthread_cleanup_pop(1);
 	return rc;
@@ -102,7 +104,8 @@ int close_range(unsigned first, unsigned last, int flags)
 	return rc;
 }
 
-/* Nothing is kept, and none is made: as it would be without us. */
+/* Calls the original closefrom if varve has no descriptor from `first` on. Returns whether it
+ * did. */
 static bool close_from(int first)
 {
 	bool all;
@@ -117,7 +120,8 @@ static bool close_from(int first)
 
 void closefrom(int first)
 {
-	if (!close_from(first) && close_range(first < 0 ? 0 : (unsigned)first, ~0u, 0) < 0) /* a kernel that does not know it */
+	/* The kernel lacks close_range. */
+	if (!close_from(first) && close_range(first < 0 ? 0 : (unsigned)first, ~0u, 0) < 0)
 		for (long fd = first, most = sysconf(_SC_OPEN_MAX); fd < most; fd++)
 			close((int)fd);
 }

@@ -11,7 +11,7 @@ enum { COPIED = R_X86_64_COPY };
 enum { COPIED = -1 };
 #endif
 
-/* Takes [lo, hi), which the loader has made read-only, out of the last part. */
+/* Removes [lo, hi), which the loader has made read-only, from the beginning of a part. */
 static void cut(struct vv_globals *g, uintptr_t lo, uintptr_t hi)
 {
 	for (uint32_t i = 0; i < g->n; i++) {
@@ -43,7 +43,7 @@ static int find(struct dl_phdr_info *info, size_t size, void *arg)
 		if (p->p_type == PT_GNU_RELRO)
 			cut(g, info->dlpi_addr + p->p_vaddr, info->dlpi_addr + p->p_vaddr + p->p_memsz);
 	}
-	return 1; /* the executable comes first, and alone */
+	return 1; /* the executable comes first; stop after it */
 }
 
 void vv_globals_find(struct vv_globals *out)
@@ -57,7 +57,7 @@ struct borrowed {
 	void *arg;
 };
 
-/* Some loaders leave addresses in the dynamic section as the file has them. */
+/* Some loaders do not relocate the addresses in the dynamic section. */
 static const void *place(const struct dl_phdr_info *info, ElfW(Addr) value)
 {
 	return (const void *)(value < info->dlpi_addr ? value + info->dlpi_addr : value);

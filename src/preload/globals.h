@@ -1,4 +1,4 @@
-/* The variables of the executable: its writable memory, without what the loader has put there. */
+/* The variables of the executable: its writable memory, without the loader's data. */
 #ifndef VV_PRELOAD_GLOBALS_H
 #define VV_PRELOAD_GLOBALS_H
 
@@ -15,7 +15,8 @@ struct vv_globals {
 };
 
 void vv_globals_find(struct vv_globals *out);
-/* Variables of libraries that lie in the executable (stdout, environ): fn is called for each. */
+/* Calls fn for each variable of a library that lies in the executable (stdout, environ), until fn
+ * returns nonzero. */
 void vv_globals_borrowed(int (*fn)(void *arg, uintptr_t lo, size_t n), void *arg);
 
 #endif

@@ -18,16 +18,17 @@
 #define GIB ((size_t)1 << 30)
 #define MIB ((size_t)1 << 20)
 
-static const uintptr_t usual_place = (uintptr_t)32 << 40; /* far from what the kernel maps, with 47 bits or 48 */
+/* Far from the kernel's mappings, with 47 or 48 bits of addresses. */
+static const uintptr_t usual_place = (uintptr_t)32 << 40;
 static const size_t main_lane = 4 * TIB, thread_lane = 64 * GIB, later_lane = TIB, records = 256 * GIB;
 
 struct heap_lane {
-	extent_hooks_t hooks; /* first: jemalloc hands back a pointer to it */
+	extent_hooks_t hooks; /* first, because jemalloc passes a pointer to it */
 	pthread_mutex_t lock;
 	uintptr_t lo;
-	size_t size, used, open; /* open: writable memory */
-	size_t unknown;          /* jemalloc does not know the objects in the first bytes, so many */
-	unsigned arena;          /* jemalloc's number of it, and 1; 0: not made yet */
+	size_t size, used, open; /* open: bytes of writable memory */
+	size_t unknown;          /* bytes at the beginning whose objects jemalloc does not know */
+	unsigned arena;          /* jemalloc's number of it, plus 1; 0: not created yet */
 };
 
 struct vv_heap vv_heap = { .phase = VV_HEAP_NONE };
@@ -38,13 +39,16 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static atomic_uint threads;
 static char trouble[200];
 
-static __thread unsigned my_number __attribute__((tls_model("initial-exec"))); /* of this thread, and 1 */
+/* Number of this thread, plus 1. */
+static __thread unsigned my_number __attribute__((tls_model("initial-exec")));
 
-/* Objects lie where they lay only if nothing depends on time or chance: no offsets at random, and what decays does so later. Two
- * dumps of one program differ least if free memory is not kept for long. */
+/* Objects keep their addresses only if nothing depends on time or chance: no random offsets, and
+ * decay only after the start-up. Two dumps of one program differ least if free memory is not kept
+ * for long. */
 const char *vv_je_malloc_conf = "narenas:1,oversize_threshold:0,percpu_arena:disabled,background_thread:false";
 
-/* From VV_HEAP_SMALL on, four steps to a doubling, up to the size of a lane; what is larger is nobody's mark. */
+/* From VV_HEAP_SMALL on, four marks per doubling, up to the size of a lane; larger sizes have the
+ * unused mark NEVER. */
 enum { LARGE_LG = 11, LARGE_FIRST = VV_HEAP_SMALL / VV_HEAP_GRAIN + 1, NEVER = 255 };
 
 uint8_t vv_heap_large_mark(size_t n)
@@ -61,7 +65,7 @@ static size_t most(uint8_t mark)
 	return mark < LARGE_FIRST ? (size_t)mark * VV_HEAP_GRAIN : (size_t)(5 + (step & 3)) << (LARGE_LG - 2 + (step >> 2));
 }
 
-/* jemalloc's size for it: beyond 8 grains four steps to a doubling, too. */
+/* Returns jemalloc's size for it: beyond 8 grains also four steps per doubling. */
 size_t vv_heap_mark_room(uint8_t mark)
 {
 	size_t n = most(mark), step = VV_HEAP_GRAIN;
@@ -71,9 +75,10 @@ size_t vv_heap_mark_room(uint8_t mark)
 	return (n + step - 1) & ~(step - 1);
 }
 
-/* ---- lanes -------------------------------------------------------------------------------------------------------------- */
+/* ---- lanes ----------------------------------------------------------------------------------- */
 
-/* Of a MiB, and from 16 MiB on 8 to each doubling: what is looked at in every checkpoint is not much more than what is used. */
+/* Pieces have 1 MiB at first. From 16 MiB on, there are 8 pieces per doubling. So a checkpoint
+ * examines little more than the used memory. */
 enum { PIECES = 8 };
 
 size_t vv_heap_piece(unsigned l, size_t i, uintptr_t *lo)
@@ -84,8 +89,8 @@ size_t vv_heap_piece(unsigned l, size_t i, uintptr_t *lo)
 	return MIB << doubled;
 }
 
-/* Memory is made writable by whole pieces, so that a region never changes its length, and by many, so that the kernel can give it in large pages.
- * Untouched memory costs nothing. */
+/* Memory is made writable in complete pieces, so that a region never changes its length. Several
+ * pieces at once let the kernel use large pages. Untouched memory costs nothing. */
 static size_t step_at(size_t offset)
 {
 	size_t of_first = offset / (PIECES * MIB);
@@ -113,7 +118,7 @@ static bool make_writable(uintptr_t lo, size_t n)
 	return mprotect((void *)lo, n, PROT_READ | PROT_WRITE) == 0;
 }
 
-/* Under its lock. */
+/* The caller holds its lock. */
 static bool reach(struct heap_lane *l, size_t n)
 {
 	while (l->open < n) {
@@ -140,11 +145,12 @@ int vv_heap_extend(unsigned l, size_t n)
 	return ok ? 0 : vv_err_sys(errno, "memory for a heap of %zu bytes", n);
 }
 
-/* ---- jemalloc's hooks: extents are cut from the end of a lane, and never given back ------------------------------------------- */
+/* ---- jemalloc's hooks: extents are cut from the end of a lane and never released ------------- */
 
-/* Memory for many objects, in large pages: fewer to be made, and to be looked up. But a small heap stays small; and what is larger than jemalloc takes of
- * itself is one array, of which much may never be written. What comes after the first checkpoint is in small ones: of a new large one all would be
- * looked at. */
+/* Memory for many objects is in large pages: fewer page faults and fewer TLB misses. But a small
+ * heap stays small. An extent above jemalloc's usual growth is one array, of which much may never
+ * be written. Memory after the first checkpoint is in small pages, because a checkpoint would
+ * examine each new large page completely. */
 static void prefer_large_pages(const struct heap_lane *l, uintptr_t p, size_t n)
 {
 	if (l < &lane[VV_HEAP_LATER] && n <= VV_JE_GROWTH && p - l->lo >= VV_JE_GROWTH)
@@ -158,7 +164,7 @@ static void *extent_alloc(extent_hooks_t *hooks, void *at, size_t n, size_t alig
 	bool ok;
 
 	(void)arena;
-	(void)zero; /* it is */
+	(void)zero; /* it always is */
 	pthread_mutex_lock(&l->lock);
 	p = (l->lo + l->used + align - 1) & ~(uintptr_t)(align - 1);
 	ok = (!at || (uintptr_t)at == p) && p - l->lo <= l->size && n <= l->size - (p - l->lo) && reach(l, p + n - l->lo);
@@ -170,15 +176,16 @@ static void *extent_alloc(extent_hooks_t *hooks, void *at, size_t n, size_t alig
 	return ok ? (void *)p : NULL;
 }
 
-/* "No": jemalloc keeps it, to give it out again. */
+/* true refuses: jemalloc keeps the extent and uses it again. */
 static bool extent_dalloc(extent_hooks_t *hooks, void *p, size_t n, bool committed, unsigned arena)
 {
 	(void)hooks, (void)p, (void)n, (void)committed, (void)arena;
 	return true;
 }
 
-/* To the kernel, if nobody holds it: what a checkpoint looks at must not go away between the search for what has changed and the fence around it. Our
- * own madvise: what a checkpoint has not stored yet is saved first. */
+/* Returns memory to the kernel, unless a checkpoint holds it. A page must not disappear between the
+ * search for changed pages and their write protection. This is our own madvise: it first saves the
+ * pending pages of a checkpoint. */
 static atomic_bool held;
 static atomic_uint giving;
 
@@ -199,7 +206,7 @@ void vv_heap_keep_freed(bool hold)
 		sched_yield();
 }
 
-/* "No" is fine: jemalloc keeps it as it is. */
+/* true refuses: jemalloc keeps the memory as it is. */
 static bool extent_purge(extent_hooks_t *hooks, void *p, size_t size, size_t offset, size_t n, unsigned arena)
 {
 	(void)hooks, (void)size, (void)arena;
@@ -226,12 +233,13 @@ static const extent_hooks_t extent_hooks = {
 	.merge = extent_merge,
 };
 
-/* ---- arenas --------------------------------------------------------------------------------------------------------------- */
+/* ---- arenas ---------------------------------------------------------------------------------- */
 
-/* jemalloc's own records are kept out of the range. 0: it would not. */
+/* jemalloc's own records are outside of the lanes. Returns jemalloc's number plus 1; 0: it
+ * failed. */
 static unsigned make_arena(struct heap_lane *l)
 {
-	struct { /* arena_config_t, which jemalloc's header does not show */
+	struct { /* arena_config_t, which jemalloc's header does not declare */
 		extent_hooks_t *hooks;
 		bool records_by_hooks;
 	} config = { &l->hooks, false };
@@ -246,7 +254,8 @@ static unsigned make_arena(struct heap_lane *l)
 	return arena + 1;
 }
 
-/* The main thread's is the first of a phase. Threads beyond the lanes share those of the others. */
+/* The main thread has the first lane of a phase. Threads beyond the number of lanes share lanes
+ * with others. */
 static struct heap_lane *lane_of(int phase)
 {
 	unsigned n = my_number - 1;
@@ -256,7 +265,8 @@ static struct heap_lane *lane_of(int phase)
 	return &lane[n < VV_HEAP_LATER ? n : 1 + n % (VV_HEAP_LATER - 1)];
 }
 
-/* This thread allocates as the phase asks. What its cache holds is of the phase before, or of the C library's early days: given back. */
+/* Prepares this thread to allocate in the phase. Its cache has memory of the previous phase, or of
+ * the early start of the process, and is flushed. */
 static bool prepare(int phase)
 {
 	struct heap_lane *l;
@@ -302,7 +312,7 @@ void vv_heap_name_thread(unsigned number)
 	my_number = number + 1;
 }
 
-/* ---- objects -------------------------------------------------------------------------------------------------------------- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 static size_t at_least_grain(size_t n)
 {
@@ -326,7 +336,7 @@ void *vv_heap_alloc_zeroed(size_t n)
 	return marked(vv_je_calloc(1, at_least_grain(n)), n);
 }
 
-/* What jemalloc takes for it may be much more. */
+/* jemalloc may use a much larger size for it. */
 void *vv_heap_alloc_aligned(size_t align, size_t n)
 {
 	void *p = vv_je_memalign(align, at_least_grain(n));
@@ -334,7 +344,9 @@ void *vv_heap_alloc_aligned(size_t align, size_t n)
 	return p ? marked(p, vv_je_malloc_usable_size(p)) : NULL;
 }
 
-/* ---- objects that jemalloc does not know, of a lane that could not be rebuilt: their memory is not used again --------------------- */
+/* ---- objects that jemalloc does not know ----------------------------------------------------- */
+
+/* They are in a lane that could not be rebuilt. Their memory is not used again. */
 
 static bool is_unknown(const void *p)
 {
@@ -375,7 +387,7 @@ static void *move(void *p, size_t room, size_t n)
 	return q;
 }
 
-/* jemalloc does the same with small objects, in several times as many steps. */
+/* jemalloc would do the same with small objects, in several times as many steps. */
 static void *resize_small(void *p, uint8_t before, uint8_t mark, size_t n)
 {
 	size_t room = vv_heap_mark_room(before);
@@ -386,8 +398,9 @@ static void *resize_small(void *p, uint8_t before, uint8_t mark, size_t n)
 	return p;
 }
 
-/* An object of start-up keeps its extent for ever after: it would have another one when the program is started again. The mark goes before
- * the object does: who gets its memory next sets it anew. */
+/* An object of the start-up keeps its extent after the start-up: the extent must be the same when
+ * the program is started again. The mark is cleared before the object is freed: the next owner of
+ * the memory sets it again. */
 void *vv_heap_resize(void *p, size_t n)
 {
 	uint8_t before = *vv_heap_mark(p), mark = vv_heap_mark_of(n);
@@ -408,11 +421,11 @@ void *vv_heap_resize(void *p, size_t n)
 	q = vv_je_realloc(p, at_least_grain(n));
 	*vv_heap_mark(q ? q : p) = q ? mark : before;
 	if (!q)
-		errno = ENOMEM; /* this jemalloc leaves it as it was */
+		errno = ENOMEM; /* this jemalloc does not set it */
 	return q;
 }
 
-/* ---- its life --------------------------------------------------------------------------------------------------------------- */
+/* ---- start and phases ------------------------------------------------------------------------ */
 
 const char *vv_heap_error(void)
 {
@@ -440,8 +453,11 @@ static bool read_place(uintptr_t *at)
 	return false;
 }
 
-/* ---- fork: a lock that another thread holds meanwhile would stay locked in the child. Who has `making` asks jemalloc, which asks a lane: so they
- * are locked in that order, with jemalloc's own in between. What is registered last is done first. */
+/* ---- fork ------------------------------------------------------------------------------------ */
+
+/* A lock that another thread holds during fork would stay locked in the child. A thread with
+ * `making` calls jemalloc, which calls a hook of a lane. So the locks are taken in that order, with
+ * jemalloc's own in between. Handlers that are registered last run first. */
 
 static void lock_lanes(void)
 {
@@ -455,7 +471,8 @@ static void unlock_lanes(void)
 		pthread_mutex_unlock(&lane[i].lock);
 }
 
-/* The checkpoint that was being taken, and who gave memory back, are not here. */
+/* The checkpoint in progress, and the threads that were returning memory, do not exist in the
+ * child. */
 static void unlock_lanes_of_child(void)
 {
 	atomic_store(&held, false);
@@ -516,12 +533,13 @@ static void begin(void)
 	vv_heap.records_size = records;
 	je_opt_cache_oblivious = false;
 	my_number = vv_heap_next_thread() + 1;
-	pthread_atfork(lock_lanes, unlock_lanes, unlock_lanes_of_child); /* before jemalloc begins */
+	/* Before jemalloc starts. */
+	pthread_atfork(lock_lanes, unlock_lanes, unlock_lanes_of_child);
 	if (prepare(VV_HEAP_STARTUP))
 		atomic_store(&vv_heap.phase, VV_HEAP_STARTUP);
 	else
 		snprintf(trouble, sizeof(trouble), "this jemalloc makes no arenas of another's memory (5.3 or later does)");
-	pthread_atfork(lock_making, unlock_making, unlock_making); /* after that */
+	pthread_atfork(lock_making, unlock_making, unlock_making); /* after jemalloc has started */
 }
 
 void vv_heap_begin(void)
@@ -529,7 +547,7 @@ void vv_heap_begin(void)
 	pthread_once(&once, begin);
 }
 
-/* Of free memory, eight marks at a time. */
+/* Skips free memory eight marks at a time. */
 uintptr_t vv_heap_next(uintptr_t at, uintptr_t end)
 {
 	const uint8_t *first = vv_heap_mark((void *)at), *mark = first, *last = vv_heap_mark((void *)end);
@@ -552,7 +570,8 @@ static void walk(const struct heap_lane *l, size_t used, void (*fn)(void *arg, u
 		uint8_t mark = *vv_heap_mark((void *)at);
 
 		fn(arg, at, mark);
-		at += vv_heap_grains(most((uint8_t)(mark - 1)) + 1) * VV_HEAP_GRAIN; /* no object begins inside another */
+		/* No object begins inside another. */
+		at += vv_heap_grains(most((uint8_t)(mark - 1)) + 1) * VV_HEAP_GRAIN;
 		at = at < end ? vv_heap_next(at, end) : end;
 	}
 }
@@ -563,8 +582,8 @@ void vv_heap_walk(void (*fn)(void *arg, uintptr_t at, uint8_t mark), void *arg)
 		walk(&lane[i], vv_heap_used(i), fn, arg);
 }
 
-/* Marks that contradict each other are of threads that allocated while the checkpoint was taken. Such a lane keeps its content, and new memory comes from
- * beyond it. */
+/* Contradictory marks come from threads that allocated during the checkpoint. Such a lane keeps its
+ * contents, and new memory comes from behind them. */
 static int rebuild_lane(struct heap_lane *l)
 {
 	size_t used = l->used;

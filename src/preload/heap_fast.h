@@ -1,16 +1,17 @@
-/* malloc and free of small objects, inline: a few instructions beside those of jemalloc. */
+/* malloc and free of small objects, inline: a few instructions in addition to jemalloc's. */
 #ifndef VV_PRELOAD_HEAP_FAST_H
 #define VV_PRELOAD_HEAP_FAST_H
 
 #include "preload/heap.h"
 
-/* As many grains as hold n bytes; 0: none, or too many. jemalloc has objects of 8 bytes, too, for which the marks are too coarse. */
+/* Returns the number of grains for n bytes; 0: n is 0, or too large. Jemalloc also has objects of 8
+ * bytes, for which the marks are too coarse. */
 static inline size_t vv_heap_grains(size_t n)
 {
 	return (n + VV_HEAP_GRAIN - 1) / VV_HEAP_GRAIN;
 }
 
-/* If they are few, their number is the mark, and all that malloc does are a few instructions beside jemalloc's own. */
+/* For a few grains, their number is the mark, which makes malloc fast. */
 static inline bool vv_heap_are_few(size_t grains)
 {
 	return __builtin_expect(grains - 1 < VV_HEAP_SMALL / VV_HEAP_GRAIN, 1);
@@ -25,13 +26,14 @@ static inline void *vv_heap_alloc_few(size_t grains)
 	return p;
 }
 
-/* Up to here jemalloc has a size for each number of grains: nothing is left of an object behind them. */
+/* Up to this number jemalloc has a size for each number of grains: an object has no bytes behind
+ * its grains. */
 static inline bool vv_heap_are_exact(size_t grains)
 {
 	return grains - 1 < 8;
 }
 
-/* jemalloc's own way takes longer than to clear so little. */
+/* For so few bytes, jemalloc's calloc is slower. */
 static inline void *vv_heap_alloc_exact_zeroed(size_t grains)
 {
 	uint64_t *p = vv_heap_alloc_few(grains);
@@ -41,7 +43,7 @@ static inline void *vv_heap_alloc_exact_zeroed(size_t grains)
 	return p;
 }
 
-/* Of one that vv_heap_is_plain. */
+/* Only for vv_heap_is_plain objects. */
 static inline void vv_heap_free_plain(void *p)
 {
 	*vv_heap_mark(p) = 0;

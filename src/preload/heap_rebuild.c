@@ -40,15 +40,16 @@ static void ask_sizes(void)
 		bin[n_bins] = (struct bin){ ask_of_bin(n_bins, "size"), ask_of_bin(n_bins, "slab_size") };
 }
 
-/* ---- what a lane consists of ------------------------------------------------------------------------------------------------ */
+/* ---- the extents of a lane ------------------------------------------------------------------- */
 
-/* Objects of one size each: a large one, or a slab of small ones. Size 0: free memory. */
+/* Objects of one size: one large object, or a slab of small ones. Size 0: free memory. */
 struct extent {
 	uintptr_t lo, hi;
 	size_t size;
 };
 
-/* In which extent does an object lie? A slab is a common multiple of its objects' size and the page, the least one: so only one page can be its first. */
+/* Finds the extent of an object. The length of a slab is the least common multiple of its object
+ * size and the page size. So only one page can be its first. */
 static bool find_home(uintptr_t at, size_t size, struct extent *out)
 {
 	size_t i = 0;
@@ -66,7 +67,8 @@ static bool find_home(uintptr_t at, size_t size, struct extent *out)
 	return bin[i].object == size && at - lo < bin[i].slab;
 }
 
-/* The extent that begins at `at`: 1; 0: the end; -1: the marks contradict each other. */
+/* Finds the extent that begins at `at` and returns 1; 0: the end; -1: the marks contradict each
+ * other. */
 static int next_extent(uintptr_t at, uintptr_t end, struct extent *out)
 {
 	uintptr_t object;
@@ -107,9 +109,10 @@ bool vv_heap_rebuild_is_sound(uintptr_t lo, size_t n)
 	return more == 0;
 }
 
-/* ---- jemalloc allocates it, and frees what is not there ------------------------------------------------------------------------ */
+/* ---- jemalloc allocates everything, and frees unmarked objects ------------------------------- */
 
-/* The largest of jemalloc's sizes, four to a doubling, in so many whole pages: it has an extent of its own. */
+/* Returns the largest of jemalloc's sizes (four per doubling) that fits, in complete pages: such an
+ * object has its own extent. */
 static size_t piece_of(size_t n)
 {
 	unsigned lg = 63 - (unsigned)__builtin_clzll(n);
@@ -135,8 +138,9 @@ static int allocate(const struct extent *e, int flags)
 	return 0;
 }
 
-/* The kernel gets its pages, and jemalloc does not know: it never merges memory that it gave back with memory that was freed later. The first piece is the
- * largest, and is freed last: jemalloc merges a large piece with all its neighbours at once, a small one with none. */
+/* The kernel gets the pages without jemalloc's knowledge: jemalloc never merges memory that it has
+ * returned with memory that is freed later. The first piece is the largest and is freed last.
+ * Jemalloc merges a large piece with all its neighbours at once, a small one with none. */
 static void free_gap(const struct extent *e, int flags)
 {
 	uintptr_t second = e->lo + step(e, e->lo), next = 0;

@@ -1,5 +1,6 @@
-/* varve_checkpoint_here: the one line. It opens the session that `varve run` has asked for in the environment, puts the state back at the
- * first call if there is one, and takes checkpoints at later ones. */
+/* varve_checkpoint_here: the only call that a program needs. It opens the session that `varve run`
+ * describes in the environment. The first call restores the state if there is one; later calls take
+ * checkpoints. */
 #include "base/env.h"
 #include "base/err.h"
 #include "base/block_signals.h"
@@ -23,22 +24,23 @@
 #include <unistd.h>
 #include <varve/varve.h>
 
-/* what varve/varve_here.h looks up */
+/* looked up by varve/varve_here.h */
 VARVE_API int varve_checkpoint_here(void);
 VARVE_API int varve_protect_here(const char *name, void *p, size_t len);
 VARVE_API int varve_except_here(void *p, size_t len);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct varve *session;
-static _Atomic(pid_t) owner; /* whose session it is: not that of its children */
+static _Atomic(pid_t) owner; /* the process of the session, not its children */
 static __thread bool inside; /* this thread is in a call */
-static int unable;           /* the session could not be had: this error, in these words */
+static int unable;           /* error code if there is no session; `reason` has the message */
 static struct vv_err_state reason;
 static int events = -1;
 
-/* ---- events ----------------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
-/* false: nobody hears. What went wrong is said then where the program speaks, and else by who hears, in the same words. */
+/* Writes an event; false: there is no reader. Then the caller reports an error on the program's own
+ * output; otherwise the reader reports it, in the same words. */
 static bool write_event(const char *word, uint64_t epoch, const char *sentence)
 {
 	char line[1200];
@@ -53,7 +55,8 @@ static bool write_event(const char *word, uint64_t epoch, const char *sentence)
 	return write(events, line, (size_t)n) == n;
 }
 
-static atomic_bool told; /* of a failure that the next call reports once more */
+/* The event of a failure was written, and the next call returns the error once more. */
+static atomic_bool told;
 
 static void write_result(void *arg, uint64_t epoch, int rc)
 {
@@ -70,7 +73,7 @@ static void open_events(void)
 		events = vv_own_fds_open(path, O_WRONLY | O_APPEND | O_CLOEXEC, 0);
 }
 
-/* ---- the session --------------------------------------------------------------------------------------------------------------- */
+/* ---- the session (struct varve) -------------------------------------------------------------- */
 
 static void close_it(void)
 {
@@ -85,8 +88,8 @@ static void close_it(void)
 	vv_err_save(unable, &reason);
 }
 
-/* A handler that came into a call of this thread's may end the program: what the call had begun is not finished, and nobody waits for it. Another
- * thread's call is waited for. */
+/* A signal handler may end the program during a call of this thread: the call is not finished, and
+ * nothing waits for it. A call of another thread is waited for. */
 static void close_session(void)
 {
 	if (owner != getpid() || inside)
@@ -102,21 +105,22 @@ static void at_end(void *arg)
 	close_session();
 }
 
-/* The session ends before MPI does. Inside of MPI_Finalize, where at_end comes, MPICH 4.0 loses count of its locks if two threads use it. A program
- * whose call does not come here (Fortran with Open MPI) relies on at_end. */
+/* The session ends before MPI does. Inside of MPI_Finalize, where at_end is called, MPICH 4.0
+ * miscounts its locks if two threads use it. A program whose call does not come here (Fortran with
+ * Open MPI) relies on at_end. */
 int MPI_Finalize(void) __attribute__((visibility("default")));
 
 int MPI_Finalize(void)
 {
 	int (*finalize)(void) = (int (*)(void))dlsym(RTLD_NEXT, "MPI_Finalize");
-	int failed = 16; /* MPI_ERR_OTHER, or near it */
+	int failed = 16; /* MPI_ERR_OTHER, or similar */
 
 	if (session && session->ctx.group)
 		close_session();
 	return finalize ? finalize() : failed;
 }
 
-/* Does the program speak MPI now? Asked without being linked with any. */
+/* Returns whether the program uses MPI now, without being linked with it. */
 static bool speaks_mpi(void)
 {
 	int (*initialized)(int *) = (int (*)(int *))dlsym(RTLD_DEFAULT, "MPI_Initialized");
@@ -126,7 +130,8 @@ static bool speaks_mpi(void)
 	return initialized && finalized && initialized(&yes) == 0 && yes && finalized(&over) == 0 && !over;
 }
 
-/* What it is about is on its own stack, which is in ours, and in memory that it maps: half of it would come back, and it would go astray. */
+/* An interpreter keeps its state on its own stack, which is in the process's stack, and in mapped
+ * memory. Only half of it would be restored, and it would fail. */
 static bool is_python(void)
 {
 	int (*initialized)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "Py_IsInitialized");
@@ -134,7 +139,7 @@ static bool is_python(void)
 	return initialized && initialized();
 }
 
-/* Beside this library, or wherever the loader looks. */
+/* Looks beside this library, then in the loader's folders. */
 static void *load_mpi(void)
 {
 	static const char name[] = "libvarve_preload_mpi.so";
@@ -164,8 +169,9 @@ static int open_mpi(const char *store, const char *lineage)
 	return open_world(store, lineage, NULL, at_end, NULL, &session);
 }
 
-/* A heap is not an array: what is freed here is allocated there, and much of a page's content is new before long. To watch its pages costs more
- * than to compare them, unless it was seen otherwise; and to copy them costs less than to fence them. */
+/* A heap differs from an array: memory is freed and reused, and much of a page is new before long.
+ * So tracking pages is more expensive than comparing them, until measurements show otherwise.
+ * Copying them is cheaper than write-protecting them. */
 static int suit_heap(void)
 {
 	session->tracking.late = true;
@@ -189,7 +195,7 @@ static int open_session(void)
 	return rc;
 }
 
-/* ---- the first call ------------------------------------------------------------------------------------------------------------- */
+/* ---- the first call -------------------------------------------------------------------------- */
 
 static int which_epoch(uint64_t *epoch, bool *none)
 {
@@ -205,7 +211,8 @@ static int which_epoch(uint64_t *epoch, bool *none)
 		       0 : vv_err_set(VV_EINVAL, VV_RUN_PROTOCOL_RESTART "=%.40s: latest, none or the number of an epoch", text);
 }
 
-/* The program as it is must not go on as if it were new: it would lay epochs over those that it could not read. */
+/* The program must not continue from its start: its new epochs would cover those that it could not
+ * read. */
 static void refuse(int rc, uint64_t epoch)
 {
 	const char *word = rc == VV_EDAMAGED || rc == VV_ENOENT ? "damaged" : rc == VV_EIO ? "unread" : "refused";
@@ -235,7 +242,7 @@ static int restore(void)
 	return rc;
 }
 
-/* There will be no checkpoints, for this reason. */
+/* Disables checkpoints, for this reason. */
 static int disable(int rc)
 {
 	vv_err_save(rc, &reason);
@@ -259,7 +266,8 @@ static int begin(void)
 		rc = vv_state_begin(session, globals && strcmp(globals, "1") == 0);
 	if (rc)
 		return disable(rc);
-	if (!session->ctx.group) /* ranks end by MPI_Finalize; one that ends otherwise must not wait for the others */
+	/* Ranks end by MPI_Finalize; one that ends otherwise must not wait for others. */
+	if (!session->ctx.group)
 		atexit(close_session);
 	rc = restore();
 	if (rc)
@@ -271,9 +279,9 @@ static int begin(void)
 	return 0;
 }
 
-/* ---- later ones ------------------------------------------------------------------------------------------------------------------- */
+/* ---- later calls ----------------------------------------------------------------------------- */
 
-/* Only the thread that calls may speak MPI: then the ranks do not agree on the epoch before they all call again. */
+/* If only the calling thread may use MPI, the ranks agree on the epoch only at their next call. */
 static const char *when_committed(void)
 {
 	return session->ctx.group && session->ctx.async && !session->ctx.group->threaded ? "committed at the next call" : "";
@@ -297,7 +305,8 @@ static int take(void)
 	return rc;
 }
 
-/* While the heap is put back or saved handlers of signals wait: they would find half of it, and locks that are taken. */
+/* Signals are blocked while the heap is restored or saved: a handler would find an incomplete heap
+ * and locked locks. */
 struct quiet {
 	bool is;
 	sigset_t before;
@@ -329,7 +338,8 @@ static int call(struct quiet *q)
 	return take();
 }
 
-/* A child may have been made while another thread was in here: it does not wait for that. So it is said whose session it is before the lock is taken. */
+/* A child may have been created while another thread was in this function; the child must not wait
+ * for it. So the owner is set before the lock is taken. */
 int varve_checkpoint_here(void)
 {
 	struct quiet q = { .is = false };
@@ -341,13 +351,14 @@ int varve_checkpoint_here(void)
 	if (inside)
 		return vv_err_set(VV_EBUSY, "varve_checkpoint_here: a handler of a signal calls it in the midst of another call");
 	inside = true;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* a thread that ended in here would keep the lock */
+	/* a thread that ended in here would keep the lock. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&lock);
 	rc = call(&q);
 	pthread_mutex_unlock(&lock);
 	inside = false;
 	if (q.is)
-		vv_block_signals_end(&q.before); /* one may have come, and may end the program */
+		vv_block_signals_end(&q.before); /* a pending signal may end the program */
 	pthread_setcancelstate(cancel, NULL);
 	return rc;
 }

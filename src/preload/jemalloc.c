@@ -1,4 +1,4 @@
-/* What jemalloc asks for, and what is asked of it. */
+/* The functions that jemalloc calls, and settings of its arenas. */
 #include "preload/jemalloc.h"
 #include "preload/heap.h"
 #include <errno.h>
@@ -7,8 +7,9 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-/* Its records, in a part of the range: each thread makes some, when it comes to, and where the kernel would put them, libraries come to lie that are loaded
- * meanwhile. Aligned as jemalloc likes it, or it would ask for more, to cut it to size. */
+/* Places jemalloc's records in a part of the range. Each thread creates some at an arbitrary time.
+ * The kernel would place them at addresses that later libraries need. They are aligned for
+ * jemalloc, which would otherwise request more and trim it. */
 void *vv_je_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
 {
 	static atomic_size_t used;
@@ -23,14 +24,14 @@ void *vv_je_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
 	return mmap((void *)(vv_heap.records + place), n, prot, flags | MAP_FIXED, fd, offset);
 }
 
-/* MALLOC_CONF is for the jemalloc that the program may have, which is not ours. */
+/* MALLOC_CONF is for the program's own jemalloc, if it has one. */
 char *vv_je_secure_getenv(const char *name)
 {
 	(void)name;
 	return NULL;
 }
 
-/* And so is /etc/malloc.conf. */
+/* So is /etc/malloc.conf. */
 ssize_t vv_je_readlink(const char *path, char *buf, size_t n)
 {
 	(void)path, (void)buf, (void)n;
@@ -40,7 +41,7 @@ ssize_t vv_je_readlink(const char *path, char *buf, size_t n)
 
 void vv_je_set_decay(unsigned arena, ssize_t ms)
 {
-	ssize_t then = ms < 0 ? ms : 0; /* pages that the kernel may take, of which we have none */
+	ssize_t then = ms < 0 ? ms : 0; /* for lazily freed pages, of which we have none */
 	char name[64];
 
 	snprintf(name, sizeof(name), "arena.%u.dirty_decay_ms", arena);

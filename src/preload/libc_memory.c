@@ -30,13 +30,13 @@ void *vv_libc_memory_move(void *theirs, size_t n)
 	return p;
 }
 
-/* A string, if who called gets memory of the heap. */
+/* Moves a string to the heap, if the caller gets memory of the heap. */
 static char *give_string(char *theirs, uintptr_t caller)
 {
 	return theirs && vv_alloc_is_for_program(caller) ? vv_libc_memory_move(theirs, strlen(theirs) + 1) : theirs;
 }
 
-/* getcwd is wrapped anyway: it has a buffer, or gives a string. */
+/* getcwd is wrapped anyway: it fills a buffer or returns a string. */
 __attribute__((constructor)) static void begin(void)
 {
 	vv_wrap_given = give_string;
@@ -44,7 +44,7 @@ __attribute__((constructor)) static void begin(void)
 
 #define GIVEN(string) give_string(string, (uintptr_t)__builtin_return_address(0))
 
-/* ---- strings ----------------------------------------------------------------------------------------------------------------- */
+/* ---- strings --------------------------------------------------------------------------------- */
 
 static char *duplicate(const char *s, size_t n, bool program)
 {
@@ -137,7 +137,7 @@ int __asprintf_chk(char **out, int flag, const char *fmt, ...)
 	return n;
 }
 
-/* The C library makes the line longer by realloc, which goes by the address. */
+/* The C library extends the line by realloc, which decides by the address. */
 static ssize_t read_line(char **line, size_t *room, int end, FILE *f, bool program)
 {
 	if (program && line && room && !*line) {
@@ -194,9 +194,9 @@ char *tempnam(const char *folder, const char *prefix)
 }
 #pragma GCC diagnostic pop
 
-/* ---- lists of them ------------------------------------------------------------------------------------------------------------ */
+/* ---- lists of strings ------------------------------------------------------------------------ */
 
-/* One block: addresses, then what they lead to. */
+/* One block: pointers, then the strings. */
 char **backtrace_symbols(void *const *at, int n)
 {
 	bool program = FOR_PROGRAM();
@@ -227,7 +227,7 @@ static void move_list(char ***list, size_t first, size_t n)
 			(*list)[i] = vv_libc_memory_move((*list)[i], strlen((*list)[i]) + 1);
 }
 
-/* When it fails otherwise it has freed all, or looked at nothing. */
+/* After any other error it has freed everything, or read nothing. */
 int glob(const char *pattern, int flags, int (*failed)(const char *, int), glob_t *g)
 {
 	bool program = FOR_PROGRAM();
@@ -258,7 +258,7 @@ int wordexp(const char *text, wordexp_t *w, int flags)
 	return rc;
 }
 
-/* struct dirent64 is the same. */
+/* struct dirent64 has the same layout. */
 static int move_entries(struct dirent ***list, int n, bool program)
 {
 	if (!program || n < 0 || !*list)

@@ -1,14 +1,17 @@
-/* What the C library allocates and hands over, to be freed by who called it, is the caller's state like what that allocates itself. Most of it is
- * moved to the heap when the C library returns (libc_memory.c, libc_memory_scan.c, libc_memory_stream.c). Where it is tied into something that the caller has, a tree or
- * a compiled expression, the C library allocates on the heap while the caller is in there (libc_memory_within.c). */
+/* Memory that the C library allocates for its caller to free is part of the caller's state. Most of
+ * it is moved to the heap when the C library returns (libc_memory.c, libc_memory_scan.c,
+ * libc_memory_stream.c). Some of it is linked into a structure of the caller, such as a tree or a
+ * compiled expression. Then the C library allocates on the heap during the call
+ * (libc_memory_within.c). */
 #ifndef VV_PRELOAD_LIBC_MEMORY_H
 #define VV_PRELOAD_LIBC_MEMORY_H
 
-/* scandir and scandir64 are both defined here: the headers must not rename the one to the other, nor define either inline */
+/* Both scandir and scandir64 are defined here: the headers must not rename one to the other, nor
+ * define either inline. */
 #undef _FILE_OFFSET_BITS
 #undef _FORTIFY_SOURCE
 
-/* what these headers declare is what we export */
+/* exports the functions of these headers */
 #pragma GCC visibility push(default)
 #include <argz.h>
 #include <dirent.h>
@@ -30,7 +33,7 @@
 #include <wchar.h>
 #include <wordexp.h>
 
-/* what programs built with -D_FORTIFY_SOURCE call */
+/* called by programs that are built with -D_FORTIFY_SOURCE */
 int __asprintf_chk(char **out, int flag, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 int __vasprintf_chk(char **out, int flag, const char *fmt, va_list ap) __attribute__((format(printf, 3, 0)));
 int __obstack_printf_chk(struct obstack *o, int flag, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -54,7 +57,7 @@ enum vv_libc_memory_id {
 extern _Atomic(void *) vv_gift_found[VV_GIFT_COUNT] __attribute__((visibility("hidden")));
 void *vv_libc_memory_find(enum vv_libc_memory_id id);
 
-/* The C library's own. */
+/* Returns the C library's own function. */
 static inline void *vv_libc_memory_real(enum vv_libc_memory_id id)
 {
 	void *f = atomic_load_explicit(&vv_gift_found[id], memory_order_relaxed);
@@ -64,8 +67,8 @@ static inline void *vv_libc_memory_real(enum vv_libc_memory_id id)
 
 #define THEIRS(name) ((__typeof__(name) *)vv_libc_memory_real(VV_GIFT_##name))
 
-/* What the C library has allocated, n bytes of it, or less, as the program's. Where there is no memory for that, and if it is the heap's already, it stays
- * where it is. */
+/* Moves up to n bytes that the C library has allocated to the program's heap. Without memory for
+ * that, or if they are in the heap already, returns the same address. */
 void *vv_libc_memory_move(void *theirs, size_t n);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-static _Atomic(uintptr_t) site; /* 0: not known */
+static _Atomic(uintptr_t) site; /* 0: unknown */
 static __thread bool asking __attribute__((tls_model("initial-exec")));
 
 void vv_libc_memory_fortran_ask(void)

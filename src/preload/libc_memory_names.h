@@ -1,15 +1,16 @@
-/* Every function of the C library by which memory comes into the program's hands that the C library has allocated: the one list of them. What is
- * exported, what is looked up, and what tests/preload/here_gifts.c must have a case for all come from here.
+/* The only list of the C library's functions that return allocated memory to the program. The
+ * exports, the lookups and the required cases of tests/preload/here_gifts.c come from this list.
  *
- * getcwd is among those of wrap_names.h. Not here, because what they allocate stands for something outside of the program, or is the C library's own
- * record: fopen and its like, opendir, iconv_open, newlocale, setlocale, setenv, dlopen, hcreate, getaddrinfo, getifaddrs, if_nameindex, sem_open,
- * pthread_attr_setaffinity_np. */
+ * getcwd is in wrap_names.h. Functions are left out if their memory represents an outside
+ * resource or is the C library's own record. (These are fopen and its like, opendir, iconv_open,
+ * newlocale, setlocale, setenv, dlopen, hcreate, getaddrinfo, getifaddrs, if_nameindex,
+ * sem_open, pthread_attr_setaffinity_np.) */
 #ifndef VV_PRELOAD_LIBC_MEMORY_NAMES_H
 #define VV_PRELOAD_LIBC_MEMORY_NAMES_H
 
 #include <features.h>
 
-/* of spawning, which has grown */
+/* for posix_spawn, by version of the C library */
 #if __GLIBC_PREREQ(2, 29)
 #define VV_LIBC_MEMORY_NAMES_2_29(X) X(posix_spawn_file_actions_addchdir_np) X(posix_spawn_file_actions_addfchdir_np)
 #else
@@ -26,7 +27,7 @@
 #define VV_LIBC_MEMORY_NAMES_2_35(X)
 #endif
 
-/* of scanf, which has a name for each standard that changed what it takes */
+/* for scanf, which has a name for each standard that changed its format */
 #define VV_LIBC_MEMORY_NAMES_SCAN(X, of)                                                                                                                \
 	X(of##scanf) X(of##fscanf) X(of##sscanf) X(of##vscanf) X(of##vfscanf) X(of##vsscanf)                                                     \
 	X(of##wscanf) X(of##fwscanf) X(of##swscanf) X(of##vwscanf) X(of##vfwscanf) X(of##vswscanf)

@@ -1,8 +1,9 @@
-/* scanf and its like, which allocate for %ms, %m[ and %mc (and, in C before C99, for %as): what they have allocated is moved to the heap. Every
- * argument of theirs is a pointer, so the format tells which. */
+/* scanf and its family, which allocate for %ms, %m[ and %mc (and, in C before C99, for %as): the
+ * results are moved to the heap. All arguments are pointers, so the format identifies the allocated
+ * ones. */
 #include "preload/libc_memory.h"
 
-enum { WIDE = 1, OLD = 2 }; /* its format is of wide characters; it knows %as */
+enum { WIDE = 1, OLD = 2 }; /* the format has wide characters; it allows %as */
 
 typedef int scan_fn(const void *from, const void *format, va_list ap);
 
@@ -12,8 +13,8 @@ static unsigned at(const void *format, int how, size_t i)
 }
 
 struct libc_memory_scan_item {
-	unsigned kind;  /* the letter */
-	size_t number;  /* of its argument, if it has one of its own; 0: the next */
+	unsigned kind;  /* the conversion letter */
+	size_t number;  /* number of its argument; 0: the next */
 	size_t width;   /* 0: none */
 	bool skipped, allocated, wide;
 };
@@ -27,7 +28,8 @@ static size_t read_number(const void *format, int how, size_t *i)
 	return n;
 }
 
-/* Behind the letter; [ has a set behind it, in which the first ] is a member. */
+/* Returns the position after the letter; after [ a set follows, in which a leading ] is a
+ * member. */
 static size_t behind(const void *format, int how, size_t i)
 {
 	if (at(format, how, i++) != '[')
@@ -46,7 +48,7 @@ static bool is_old_mark(const void *format, int how, size_t i)
 	return how & OLD && at(format, how, i) == 'a' && (next == 's' || next == 'S' || next == '[');
 }
 
-/* What is asked for behind the % at i - 1; returns where the format goes on. */
+/* Parses the conversion after the % at i - 1; returns the position after it. */
 static size_t read_item(const void *format, int how, size_t i, struct libc_memory_scan_item *out)
 {
 	size_t begin = i, n = read_number(format, how, &i);
@@ -92,14 +94,14 @@ static void move_one(const struct libc_memory_scan_item *item, void **p)
 		return;
 	if (item->kind == 's' || item->kind == 'S' || item->kind == '[')
 		n = size == 1 ? strlen(*p) + 1 : (wcslen(*p) + 1) * size;
-	else if (item->kind == 'c' || item->kind == 'C') /* at the end of the input there may be fewer than were asked for */
+	else if (item->kind == 'c' || item->kind == 'C') /* fewer at the end of the input */
 		n = (item->width ? item->width : 1) * size;
 	else
 		return;
 	*p = vv_libc_memory_move(*p, n);
 }
 
-/* The first `got` of those that count. */
+/* Moves the results of the first `got` counted conversions. */
 static void move_all(const void *format, int how, va_list first, int got)
 {
 	struct libc_memory_scan_item item;
@@ -143,7 +145,8 @@ static int scan(scan_fn *theirs, const void *from, const void *format, va_list a
 	return got;
 }
 
-/* Under names of our own, for the headers give theirs to others; what is scanned is a stream or a string. */
+/* Defined under our own names, because the headers redirect the original ones; the source is a
+ * stream or a string. */
 #define DEFINE(of, name, params)                                                                                                                 \
 	int vv_gift_scan_##of##name params __asm__(#of #name) __attribute__((visibility("default")));                                            \
 	int vv_gift_scan_##of##name params

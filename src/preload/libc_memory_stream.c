@@ -1,18 +1,20 @@
-/* Streams and memory. One that writes into memory leaves to the program what it has written, when it is closed. And a buffer that the program lends to a
- * stream would be put back at a restart, behind the back of a stream that is of this run: the stream gets one of the C library's instead, as C allows. */
+/* Streams and memory. A stream that writes into memory leaves its result to the program when it is
+ * closed. A program may also lend a buffer to a stream. A restart would restore that buffer under a
+ * stream of the new run. So the stream gets a buffer of the C library instead, as C allows. */
 #include "preload/libc_memory.h"
 #include <pthread.h>
 
 struct libc_memory_stream {
 	struct libc_memory_stream *next;
 	FILE *f;
-	void *buffer;  /* that it has instead of the program's */
-	void **result; /* what it has written, so many characters of this many bytes; NULL: it does not write into memory */
+	void *buffer;  /* replaces the program's buffer */
+	void **result; /* its output of *n characters of `size` bytes; NULL: not a memory stream */
 	size_t *n, size;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic(struct libc_memory_stream *) streams; /* the first one: read without the lock to see if there is any */
+/* The first one; read without the lock to see whether there is any. */
+static _Atomic(struct libc_memory_stream *) streams;
 
 static void begin_fork(void)
 {
@@ -43,7 +45,7 @@ static bool add(struct libc_memory_stream s)
 	return true;
 }
 
-/* All that is known of the stream, taken off the list. */
+/* Removes all entries of the stream from the list and returns them. */
 static struct libc_memory_stream *take(const FILE *f)
 {
 	struct libc_memory_stream *kept = NULL, *taken = NULL, *next;
@@ -63,7 +65,7 @@ static struct libc_memory_stream *take(const FILE *f)
 	return taken;
 }
 
-/* The stream is closed. */
+/* Moves the results after the stream was closed. */
 static void settle(struct libc_memory_stream *s)
 {
 	while (s) {
@@ -107,7 +109,8 @@ FILE *open_wmemstream(wchar_t **p, size_t *n)
 	return f;
 }
 
-/* The one to use for the buffer that the program lends. Where there is no memory for it, the stream makes its own. */
+/* Returns the buffer to use instead of the program's. Without memory for it, returns NULL, and the
+ * stream allocates its own. */
 static char *instead(FILE *f, char *buffer, size_t n, bool program)
 {
 	char *own;

@@ -1,8 +1,9 @@
-/* Nodes, chunks and tables that the C library ties into what its caller has: they are allocated on the heap because the caller is in there. All that
- * these functions allocate is either that, or freed before they return. */
+/* Nodes, chunks and tables that the C library links into structures of its caller: they are
+ * allocated on the heap during the call. These functions free all their other allocations before
+ * they return. */
 #include "preload/libc_memory.h"
 
-/* Until the end of the block, what the C library allocates it allocates for who called us. */
+/* Until the end of the block, the C library allocates on behalf of our caller. */
 static inline bool begin(bool program)
 {
 	bool was = vv_alloc_on_behalf;
@@ -24,7 +25,7 @@ static inline void end(bool *was)
 		return THEIRS(name) args;                                                                                                        \
 	}
 
-/* ---- trees: what the program compares by may do anything ------------------------------------------------------------------------ */
+/* ---- trees: the program's comparison may call any function ----------------------------------- */
 
 static __thread int (*order)(const void *, const void *) __attribute__((tls_model("initial-exec")));
 
@@ -47,7 +48,7 @@ void *tsearch(const void *key, void **root, int (*fn)(const void *, const void *
 	return THEIRS(tsearch)(key, root, compare);
 }
 
-/* ---- tables, sets, vectors of words ---------------------------------------------------------------------------------------------- */
+/* ---- tables, sets, vectors of strings -------------------------------------------------------- */
 
 WITHIN(int, hcreate_r, (size_t n, struct hsearch_data *table), (n, table))
 WITHIN(cpu_set_t *, __sched_cpualloc, (size_t n), (n))
@@ -61,7 +62,7 @@ WITHIN(error_t, argz_replace, (char **z, size_t *n, const char *s, const char *b
 WITHIN(error_t, envz_add, (char **z, size_t *n, const char *name, const char *value), (z, n, name, value))
 WITHIN(error_t, envz_merge, (char **z, size_t *n, const char *more, size_t n_more, int replace), (z, n, more, n_more, replace))
 
-/* ---- obstacks: their chunks come from what the program names, which is malloc itself as a rule --------------------------------------- */
+/* ---- obstacks: their chunks come from a function of the program, usually malloc -------------- */
 
 WITHIN(int, _obstack_begin, (struct obstack *o, int n, int align, void *(*get)(long), void (*give)(void *)), (o, n, align, get, give))
 WITHIN(int, _obstack_begin_1, (struct obstack *o, int n, int align, void *(*get)(void *, long), void (*give)(void *, void *), void *arg),
@@ -73,7 +74,7 @@ void _obstack_newchunk(struct obstack *o, int n)
 	THEIRS(_obstack_newchunk)(o, n);
 }
 
-/* The first use of a locale's characters loads tables, which are the C library's own. */
+/* The first use of a locale's characters loads tables, which belong to the C library. */
 static void load_characters(void)
 {
 	btowc(0xff);
@@ -127,7 +128,7 @@ int __obstack_printf_chk(struct obstack *o, int flag, const char *fmt, ...)
 	return n;
 }
 
-/* ---- regular expressions, which grow while they are used ------------------------------------------------------------------------------ */
+/* ---- regular expressions, which grow during use ---------------------------------------------- */
 
 #define MATCHING(type, name, params, args)                                                                                                       \
 	type name params                                                                                                                         \
@@ -149,7 +150,7 @@ MATCHING(regoff_t, re_match, (struct re_pattern_buffer *re, const char *s, regof
 MATCHING(regoff_t, re_match_2, (struct re_pattern_buffer *re, const char *a, regoff_t n_a, const char *b, regoff_t n_b, regoff_t from,
 				struct re_registers *m, regoff_t stop), (re, a, n_a, b, n_b, from, m, stop))
 
-/* ---- what is to be done when a process is spawned -------------------------------------------------------------------------------------- */
+/* ---- actions of posix_spawn ------------------------------------------------------------------ */
 
 WITHIN(int, posix_spawn_file_actions_addopen, (posix_spawn_file_actions_t *a, int fd, const char *path, int flags, mode_t mode), (a, fd, path, flags, mode))
 WITHIN(int, posix_spawn_file_actions_addclose, (posix_spawn_file_actions_t *a, int fd), (a, fd))

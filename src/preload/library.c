@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How their file names begin. */
+/* Prefixes of the file names of outside libraries. */
 static const char *const outside[] = {
-	/* the C library, threads, the languages' own records of files and threads */
+	/* the C library, threads, the languages' records of files and threads */
 	"ld-linux", "ld64", "libc.so", "libc-", "libm.so", "libpthread", "libdl.so", "librt.so", "libresolv", "libnss_", "libutil.so",
 	"libgcc_s", "libgomp", "libomp", "libiomp", "libgfortran", "libquadmath", "libtbb",
-	/* MPI, and what it speaks through */
+	/* MPI, and its transports */
 	"libmpi", "libmca", "mca_", "libopen-", "libpmix", "pmix_", "libprrte", "libpmi", "libmpich", "libuc", "libfabric", "libibverbs", "librdmacm",
 	"libmlx", "libpsm", "libhcoll", "libevent", "libhwloc", "hwloc_", "libnuma", "libmunge", "libslurm", "libxpmem", "libze_",
 	"libnl-", "libudev", "libpciaccess", "libibumad", "libOpenCL",
@@ -24,20 +24,23 @@ static const char *const outside[] = {
 	/* files and networks */
 	"libhdf5", "libnetcdf", "libpnetcdf", "libadios", "libsz.so", "libaec", "libcurl", "libssl", "libcrypto", "libgnutls", "libssh",
 	"libz.so", "libzstd", "liblz4", "liblzma", "libbz2",
-	/* ourselves, and allocators */
+	/* varve, and allocators */
 	"libvarve", "libjemalloc", "libtcmalloc", "libmimalloc",
 };
 static const char *const workers[] = { "libgomp", "libomp", "libiomp", "libtbb" };
 
 static const char *more; /* VV_RUN_PROTOCOL_OUTSIDE */
 
-/* ---- what is loaded ------------------------------------------------------------------------------------------------------------
+/* ---- loaded libraries ------------------------------------------------------------------------ */
+
+/* All of this is written and read under the lock that dl_iterate_phdr holds during our callback.
+ * A malloc inside of another callback comes here with that lock held. A lock of our own could
+ * then be held by a thread that waits for the first one.
  *
- * All of this is written and read under the lock that dl_iterate_phdr holds while it calls us. A malloc inside another's callback comes here
- * with that lock held: one of our own beside it could be held by a thread that waits for it.
- *
- * But for a child of fork: if another thread of its parent had that lock, nobody will open it, for the C library's fork leaves this one as it is. A child reads
- * what was known, without the lock, and asks only for what it has loaded itself. There are two lists, by turns, so that one is whole whenever a child is made. */
+ * A child of fork is different: another thread of the parent may have held that lock. Nothing
+ * unlocks it, because the C library's fork does not reset it. So a child reads the known list
+ * without the lock, and locks only for libraries that it has loaded itself. There are two lists
+ * in turn, so that one is complete whenever a child is created. */
 
 enum { MOST = 4096 };
 enum { OF_PROGRAM = 1, OF_OUTSIDE = 2, NEEDED = 4, NAMED_OUTSIDE = 8 };
@@ -48,18 +51,18 @@ struct library_object {
 	const char *file;        /* without folders */
 	const char *strings;     /* of its dynamic section */
 	const ElfW(Dyn) *dynamic; /* NULL: it has none */
-	uint32_t hash, soname;   /* of `file`, of the name that it goes by; 0: none */
+	uint32_t hash, soname;   /* hashes of `file` and of its DT_SONAME; 0: none */
 	unsigned is;
 };
 
 struct library_list {
 	size_t n;
-	unsigned long long added, removed; /* as the C library counts them */
+	unsigned long long added, removed; /* the C library's counters */
 	struct library_object object[MOST];
 };
 
 static struct library_list lists[2];
-static struct library_list *next = &lists[1]; /* collected, or to be */
+static struct library_list *next = &lists[1]; /* collected, or to be collected */
 static _Atomic(struct library_list *) known = &lists[0];
 static atomic_bool in_child;
 
@@ -126,7 +129,7 @@ static void measure(struct library_object *o, const struct dl_phdr_info *info)
 	o->size = hi > lo ? hi - lo : 0;
 }
 
-/* The dynamic section of most machines has addresses, that of some is read-only and has offsets. */
+/* On most machines the dynamic section has addresses; on some it is read-only and has offsets. */
 static void read_names(struct library_object *o, uintptr_t base)
 {
 	size_t name = 0;
@@ -165,11 +168,13 @@ static int collect(struct dl_phdr_info *info, size_t size, void *arg)
 	measure(o, info);
 	read_names(o, info->dlpi_addr);
 	o->hash = hash(o->file);
-	o->is = is_named_outside(o->file) || is_in(o, (uintptr_t)lists) ? NAMED_OUTSIDE : 0; /* we are, whatever we are called */
+	/* Varve itself, under any name. */
+	o->is = is_named_outside(o->file) || is_in(o, (uintptr_t)lists) ? NAMED_OUTSIDE : 0;
 	return 0;
 }
 
-/* All that those with the bit `from` need, and so on, get the bits `to`. */
+/* Sets the bits `to` in all libraries that a library with the bits `from` needs. Returns whether a
+ * bit has changed. */
 static bool spread(struct library_list *l, unsigned from, unsigned to)
 {
 	struct library_object *object = l->object;
@@ -183,7 +188,7 @@ static bool spread(struct library_list *l, unsigned from, unsigned to)
 
 			for (size_t j = 0; name && j < l->n; j++) {
 				struct library_object *o = &object[j];
-				/* what is outside by its name is so whoever needs it */
+				/* a library that is outside by its name stays so for all users */
 				unsigned bits = o->is & NAMED_OUTSIDE ? to & ~(unsigned)OF_PROGRAM : to;
 
 				if (j == i || (o->soname != name && o->hash != name) || (o->is & bits) == bits)
@@ -196,7 +201,8 @@ static bool spread(struct library_list *l, unsigned from, unsigned to)
 	return changed;
 }
 
-/* The program's are the executable, what was loaded by itself (dlopen), and what those need. */
+/* The program's libraries are the executable, those loaded separately (dlopen), and those that they
+ * need. */
 static void resolve(struct library_list *l)
 {
 	struct library_object *object = l->object;
@@ -221,9 +227,9 @@ static bool is_program(const struct library_object *o)
 struct library_look {
 	bool stale;
 	uintptr_t at;
-	bool found, program, workers; /* found: it is a library's */
+	bool found, program, workers; /* found: the address is in a library */
 	uintptr_t executable;
-	struct vv_library *list; /* where there is one */
+	struct vv_library *list; /* may be NULL */
 	size_t n, room;
 };
 
@@ -267,7 +273,7 @@ static void turn(void)
 	next = old;
 }
 
-/* Under the lock, whichever it is called for. */
+/* Runs under the lock, for the first object only. */
 static int look(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	struct library_look *l = arg;
@@ -281,7 +287,8 @@ static int look(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-/* Of one address, in a child. What is no library's cannot have been loaded; that is told under a lock that fork makes anew. */
+/* For one address in a child. An address outside of all libraries cannot be in a newly loaded one;
+ * dladdr finds that out, by a lock that fork resets. */
 static bool remember(struct library_look *l)
 {
 	Dl_info info;
@@ -301,7 +308,7 @@ static void look_up(struct library_look *l)
 		dl_iterate_phdr(collect, &first);
 	}
 	if (atomic_load_explicit(&in_child, memory_order_relaxed))
-		atomic_store(&in_child, false); /* as any other: the lock can be had */
+		atomic_store(&in_child, false); /* the lock is available: like any other process */
 }
 
 static void begin_child(void)
@@ -312,7 +319,8 @@ static void begin_child(void)
 void vv_library_begin(void)
 {
 	more = getenv(VV_RUN_PROTOCOL_OUTSIDE);
-	lists[0].n = lists[1].n = 0; /* who asked before, in a constructor, was told without that */
+	/* Earlier answers, to constructors, were given without VV_RUN_PROTOCOL_OUTSIDE. */
+	lists[0].n = lists[1].n = 0;
 	pthread_atfork(NULL, NULL, begin_child);
 }
 
@@ -345,7 +353,7 @@ int vv_library_list(struct vv_library **out, size_t *n)
 	struct library_look l = { .room = 0 };
 
 	look_up(&l);
-	do { /* another thread may load one in between */
+	do { /* another thread may load a library in between */
 		vv_mem_free(l.list);
 		l = (struct library_look){ .room = l.n, .list = vv_mem_new(l.n + 1, sizeof(*l.list)) };
 		if (!l.list)
@@ -372,7 +380,7 @@ int vv_library_compare(const struct vv_library *now, size_t n_now, const struct 
 		int length = (int)strnlen(t->name, sizeof(t->name));
 		size_t k = 0;
 
-		if (is_named_outside(t->name)) /* since then */
+		if (is_named_outside(t->name)) /* it is named outside since then */
 			continue;
 		for (const struct vv_library *c; (c = find(now, n_now, t, k)); k++)
 			if (!o || c->at == t->at)

@@ -1,5 +1,7 @@
-/* The libraries that are loaded, and which of them are the program's: those that compute for it, whose memory is part of its state. The others
- * stand for something outside of it (MPI, files, devices, the C library itself): they are known by name, and so is what only they have loaded. */
+/* The loaded libraries, divided into two kinds. The program's libraries compute for it, and
+ * their memory is part of its state. The others represent outside resources (MPI, files,
+ * devices, the C library itself). They are known by name; the libraries that only they have
+ * loaded belong to them. */
 #ifndef VV_PRELOAD_LIBRARY_H
 #define VV_PRELOAD_LIBRARY_H
 
@@ -7,24 +9,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* As it is stored with a state. */
+/* The format in a stored state. */
 struct vv_library {
 	uint64_t at, size;
-	char name[112]; /* of its file, without folders; cut where it is longer; "": the executable */
+	char name[112]; /* file name without folders, truncated; "": the executable */
 };
 
-/* To be called before all others. */
+/* To be called before all other functions. */
 void vv_library_begin(void);
-/* Whose code is this? What is no library's was made by the program at run time. Asks for no memory, and for no lock but that of dl_iterate_phdr; in a
- * child of fork not even for that, but for what the child has loaded itself. */
+/* Returns whether this code belongs to the program. Code outside of all libraries was created by
+ * the program at run time. Allocates no memory, and takes only the lock of dl_iterate_phdr. In a
+ * child of fork it takes that lock only for libraries that the child has loaded itself. */
 bool vv_library_is_program(uintptr_t at);
-/* Of a library that makes the program's workers (OpenMP, TBB). */
+/* Returns whether this code is in a library that creates the program's workers (OpenMP, TBB). */
 bool vv_library_makes_workers(uintptr_t at);
-/* Where the executable lies. */
+/* Address of the executable. */
 uintptr_t vv_library_executable(void);
-/* Those of the program, the executable first. *out belongs to the caller. */
+/* Lists the program's libraries, the executable first. *out belongs to the caller. */
 int vv_library_list(struct vv_library **out, size_t *n);
-/* 0 if all that lay somewhere `then` lie there now. */
+/* Returns 0 if all libraries of `then` have the same address now. */
 int vv_library_compare(const struct vv_library *now, size_t n_now, const struct vv_library *then, size_t n_then);
 
 #endif

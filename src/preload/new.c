@@ -1,5 +1,6 @@
-/* C++'s operator new and delete, as compilers name them. Those of its library would come to malloc by themselves: this saves them the way, and keeps
- * allocators out that are linked as libraries, whose memory our free would not know. What can throw is left to C++'s library. */
+/* C++'s operator new and delete, by their mangled names. The versions of C++'s library would call
+ * malloc anyway: these are faster. They also replace allocators that are linked as libraries, whose
+ * memory our free would not know. Calls that can throw are left to C++'s library. */
 #include "preload/alloc.h"
 #include "preload/heap_fast.h"
 #include <dlfcn.h>
@@ -23,10 +24,12 @@ static const char *const names[COUNT] = {
 };
 
 static _Atomic(void *) found[COUNT];
-/* The program has such operators of its own. C++'s library has those call each other, as the program may count on; ours would not. */
+/* The program has its own operators. In C++'s library the operators call each other, and the
+ * program may rely on that; ours do not. */
 static bool replaced;
 
-/* GNU's by its name: an allocator's library may have such, too, and lie between. */
+/* Looks for GNU's library by its name: an allocator's library may have such operators, too, and
+ * come first. */
 static void *of_library(enum id id)
 {
 	void *f = atomic_load_explicit(&found[id], memory_order_relaxed), *library;
@@ -44,14 +47,17 @@ __attribute__((constructor(102))) static void begin(void)
 	replaced = !vv_alloc_is_ours("_Znwm") || !vv_alloc_is_ours("_ZdlPv");
 }
 
-/* ---- new: what fails here is tried again by C++'s library, which has the program's handler make room, or throws --------------------- */
+/* ---- new ------------------------------------------------------------------------------------- */
+
+/* After a failure here, C++'s library tries again: it calls the program's new handler, or
+ * throws. */
 
 static void *make(size_t n, uintptr_t caller)
 {
 	return replaced ? NULL : vv_alloc_is_for_program(caller) ? vv_heap_alloc(n) : __libc_malloc(n ? n : 1);
 }
 
-/* An alignment that is no power of two, or too much, is for C++'s library to refuse. */
+/* C++'s library refuses an alignment that is not a power of two, or too large. */
 static void *make_aligned(size_t n, size_t align, uintptr_t caller)
 {
 	if (replaced || align == 0 || align & (align - 1))
@@ -63,10 +69,10 @@ static void *make_aligned(size_t n, size_t align, uintptr_t caller)
 #define EXPORTED __attribute__((visibility("default")))
 #define CALLER (uintptr_t)__builtin_return_address(0)
 
-/* What is rare has functions of its own: what is not needs no room on the stack for it. */
+/* Rare cases have separate functions, so that the common case needs no stack space for them. */
 #define RARE static __attribute__((noinline))
 
-/* Where the grains cannot be had, the n bytes in them cannot either. */
+/* If an allocation of the grains fails, one of n bytes would fail, too. */
 #define NEW(name)                                                                                                                                \
 	EXPORTED void *name(size_t n);                                                                                                           \
 	RARE void *again##name(size_t grains)                                                                                                    \
@@ -110,9 +116,9 @@ NEW_OF(_ZnamSt11align_val_t, make_aligned(n, align, CALLER), (size_t n, size_t a
 NEW_OF(_ZnwmSt11align_val_tRKSt9nothrow_t, make_aligned(n, align, CALLER), (size_t n, size_t align, const void *tag), (n, align, tag))
 NEW_OF(_ZnamSt11align_val_tRKSt9nothrow_t, make_aligned(n, align, CALLER), (size_t n, size_t align, const void *tag), (n, align, tag))
 
-/* ---- delete ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- delete ---------------------------------------------------------------------------------- */
 
-/* Of a size that the compiler knows. */
+/* For a size that the compiler knows. */
 static inline void release(void *p, size_t n)
 {
 	if (__builtin_expect(vv_heap_is_plain(p), 1)) {

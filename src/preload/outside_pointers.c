@@ -25,24 +25,25 @@ enum {
 /* Mapped memory that is not saved. */
 struct outside_pointers_map {
 	uintptr_t lo, hi;
-	char path[96]; /* "": of the C library's malloc */
+	char path[96]; /* "": memory of the C library's malloc */
 };
 
 static struct outside_pointers_map map[MOST_MAPS]; /* ascending */
 static size_t n_maps;
-static char owner[MOST_OWNERS][96]; /* that were told of */
+static char owner[MOST_OWNERS][96]; /* already reported */
 static size_t n_owners;
 static bool (*exempt)(uintptr_t at, uintptr_t target);
 
 static unsigned long checkpoints, next_pass = 1;
-static unsigned lane = VV_HEAP_LANES; /* where the pass has come to; at its end */
+static unsigned lane = VV_HEAP_LANES; /* position of the pass; VV_HEAP_LANES: it has ended */
 static size_t offset;
 
 static uintptr_t window[WINDOW / sizeof(uintptr_t)];
 static uintptr_t window_at;
 static size_t n_window;
 
-/* The program may have shut it, or another thread gives it back just now. Past our own function of that name. */
+/* Reads memory that the program may have protected, or that another thread may be unmapping.
+ * Bypasses our own process_vm_readv. */
 static size_t read_safely(uintptr_t at, void *out, size_t n)
 {
 	struct iovec to = { out, n }, from = { (void *)at, n };
@@ -51,7 +52,7 @@ static size_t read_safely(uintptr_t at, void *out, size_t n)
 	return got > 0 ? (size_t)got : 0;
 }
 
-/* ---- memory that is not saved ------------------------------------------------------------------------------------------------ */
+/* ---- memory that is not saved ---------------------------------------------------------------- */
 
 static bool is_device_or_shared(const char *path)
 {
@@ -89,11 +90,11 @@ static const struct outside_pointers_map *find_map(uintptr_t p)
 	return i < n_maps && p >= map[i].lo ? &map[i] : NULL;
 }
 
-/* ---- the C library's chunks: the word before one is its length, and three bits ---------------------------------------------------- */
+/* ---- the C library's chunks: the word before one is its length with three flag bits ---------- */
 
 enum { IN_USE = 1, MAPPED = 2, BITS = 7 };
 
-/* The second word of a chunk that was freed a moment ago, and waits to be used again. */
+/* Returns the second word of a recently freed chunk that waits for reuse. */
 static uintptr_t free_key(void)
 {
 	static uintptr_t key;
@@ -107,10 +108,12 @@ static uintptr_t free_key(void)
 	return p && read_safely((uintptr_t)(p + 1), &key, sizeof(key)) ? key : 0;
 }
 
-/* How many bytes begin here, allocated; 0: none. Of pointers into the midst of a chunk nothing is known. */
+/* Returns the length of the allocated chunk that begins here; 0: there is none. Pointers into the
+ * middle of a chunk are not recognized. */
 static size_t chunk_at(const struct outside_pointers_map *m, uintptr_t p)
 {
-	uintptr_t head[4], after = 0; /* length of the one before, length, two words of content */
+	/* Length of the previous chunk, length, two words of content. */
+	uintptr_t head[4], after = 0;
 	size_t n;
 
 	if (p % 16 || p < m->lo + 16 || read_safely(p - 16, head, sizeof(head)) != sizeof(head))
@@ -132,8 +135,9 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Whose is it? A library's objects point to its code and tables; all point to the C library's. The loader's records do not count: calls leave pointers to them on
- * the stack, from where they are copied to the heap with what was never set. */
+/* Finds the owner of a chunk. A library's objects point to its code and tables; all objects may
+ * point to the C library's. Pointers to the loader are ignored: calls leave them on the stack, and
+ * uninitialized memory copies them to the heap. */
 static const char *owner_of(uintptr_t p, size_t n)
 {
 	uintptr_t word[MOST_OF_CHUNK];
@@ -151,7 +155,7 @@ static const char *owner_of(uintptr_t p, size_t n)
 	return found && strncmp(found, "ld-linux", 8) != 0 && strncmp(found, "ld64", 4) != 0 ? found : NULL;
 }
 
-/* ---- what is said --------------------------------------------------------------------------------------------------------------- */
+/* ---- warnings -------------------------------------------------------------------------------- */
 
 static bool is_new(const char *who)
 {
@@ -164,7 +168,7 @@ static bool is_new(const char *who)
 	return true;
 }
 
-/* What is looked at: a region, or, without a name, an object of the heap. */
+/* The examined place: a region, or, without a name, an object of the heap. */
 struct outside_pointers_place {
 	const char *name;
 	uintptr_t lo;
@@ -193,7 +197,7 @@ static void examine(const struct outside_pointers_place *in, uintptr_t at, uintp
 		warn_pointer(in, at, p, who);
 }
 
-/* ---- where is looked ------------------------------------------------------------------------------------------------------------ */
+/* ---- the search ------------------------------------------------------------------------------ */
 
 static bool see(uintptr_t at)
 {
@@ -204,7 +208,7 @@ static bool see(uintptr_t at)
 	return n_window != 0;
 }
 
-/* At its first bytes. */
+/* Examines its first bytes. */
 static void look(const struct outside_pointers_place *in, size_t most)
 {
 	uintptr_t first = n_maps ? map[0].lo : UINTPTR_MAX, end = n_maps ? map[n_maps - 1].hi : 0;
@@ -245,7 +249,8 @@ void vv_outside_pointers_look(const char *name, uintptr_t lo, size_t n)
 	look(&(struct outside_pointers_place){ name, lo, n }, MOST_OF_REGION);
 }
 
-/* Of a lane, from `offset` on, as much as is left of this look. */
+/* Examines a lane from `offset` on, within the remaining limit of this search. Returns the
+ * remaining limit. */
 static size_t look_at_lane(uintptr_t lo, size_t used, size_t left)
 {
 	uintptr_t end = lo + used, at = vv_heap_next(lo + offset, end);

@@ -29,11 +29,12 @@
 #define CENSUS "heap.census"
 #define LIBRARIES "heap.libraries"
 
-/* What must be known of a state before it can be put back. A region as it is: memory is of one kind of machine anyway. */
+/* The facts that must be known before a state can be restored. The struct is stored as it is: a
+ * state belongs to one kind of machine anyway. */
 struct state_plan {
 	char magic[8];
 	uint32_t version, page;
-	uint64_t heap, program, c_library; /* where they lie */
+	uint64_t heap, program, c_library; /* their addresses */
 	struct vv_digest executable, arguments;
 	uint64_t n_libraries;
 	uint64_t used[VV_HEAP_LANES];
@@ -52,10 +53,11 @@ struct named {
 
 static struct state_plan plan;
 static struct vv_census census;
-static struct vv_library *library; /* of the program, whose objects have pointers into them; plan.n_libraries */
+/* plan.n_libraries libraries of the program; objects have pointers into them. */
+static struct vv_library *library;
 static struct named *named;
 static size_t n_named, named_cap;
-static size_t declared[VV_HEAP_LANES]; /* pieces */
+static size_t declared[VV_HEAP_LANES]; /* number of pieces */
 static bool begun;
 
 static int add(const char *name, void *p, size_t len)
@@ -96,7 +98,7 @@ static int except_borrowed(void *arg, uintptr_t lo, size_t n)
 	return add(NULL, (void *)lo, n);
 }
 
-/* ---- what the program is ---------------------------------------------------------------------------------------------------- */
+/* ---- identity of the program ----------------------------------------------------------------- */
 
 static int digest_executable(struct vv_digest *out)
 {
@@ -120,8 +122,8 @@ static int digest_executable(struct vv_digest *out)
 	return 0;
 }
 
-/* Somebody has run the loader, and told it what to load: then /proc/self/exe is the loader. What is read-only of the program tells its builds
- * apart, too. */
+/* For a program that was started by naming the loader: /proc/self/exe is then the loader. The
+ * read-only segments of the program also distinguish its builds. */
 static int digest_code(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	struct vv_digest *out = arg, part;
@@ -135,7 +137,7 @@ static int digest_code(struct dl_phdr_info *info, size_t size, void *arg)
 		vv_digest_xxh3((const void *)(info->dlpi_addr + p->p_vaddr), p->p_filesz, &part);
 		vv_digest_xxh3(&(struct vv_digest[]){ *out, part }, 2 * sizeof(part), out);
 	}
-	return 1; /* the executable comes first, and alone */
+	return 1; /* the executable comes first; stop after it */
 }
 
 static int digest_program(struct vv_digest *out)
@@ -167,7 +169,7 @@ static void digest_arguments(struct vv_digest *out)
 	vv_digest_xxh3(words, n > 0 ? (size_t)n : 0, out);
 }
 
-/* It may have an allocator of its own, in the executable, which nothing can stand in front of. */
+/* The executable may contain its own allocator, which cannot be replaced. */
 static void warn_if_empty(void)
 {
 	if (!vv_heap_error()[0] && census.objects == vv_argv_is_moved() && plan.globals.n == 0 && n_named == 0)
@@ -202,7 +204,7 @@ int vv_state_begin(struct varve *v, bool globals)
 	return rc ? rc : varve_protect(v, PLAN, &plan, sizeof(plan));
 }
 
-/* ---- regions ------------------------------------------------------------------------------------------------------------------ */
+/* ---- regions --------------------------------------------------------------------------------- */
 
 static int declare_lane(struct varve *v, unsigned lane, size_t used)
 {
@@ -238,7 +240,7 @@ int vv_state_declare(struct varve *v)
 	return rc;
 }
 
-/* All but the heap. */
+/* Declares everything except the heap. */
 static int declare_others(struct varve *v)
 {
 	int rc = varve_protect(v, CENSUS, census.p, census.n);
@@ -256,7 +258,7 @@ static int declare_others(struct varve *v)
 	return rc;
 }
 
-/* An exception at `at`, or a named region at `target`. */
+/* Returns whether `at` is in an exception, or `target` in a named region. */
 static bool is_exempt(uintptr_t at, uintptr_t target)
 {
 	for (size_t i = 0; i < n_named; i++)
@@ -282,7 +284,7 @@ void vv_state_look(void)
 	vv_outside_pointers_look_heap();
 }
 
-/* All ranks can go on, or none does. */
+/* Either all ranks continue, or none does. */
 static int agree(struct varve *v, int rc)
 {
 	return v->ctx.group ? vv_group_agree(v->ctx.group, v->ctx.group->comm, rc) : rc;
@@ -295,7 +297,7 @@ int vv_state_start(struct varve *v)
 	return agree(v, rc ? rc : declare_others(v));
 }
 
-/* ---- the way back ---------------------------------------------------------------------------------------------------------------- */
+/* ---- restoring ------------------------------------------------------------------------------- */
 
 static int check_plan(const struct state_plan *now, const struct state_plan *then)
 {
@@ -321,7 +323,7 @@ static int check_plan(const struct state_plan *now, const struct state_plan *the
 	return 0;
 }
 
-/* Fills the regions that are declared. VARVE_LATEST never comes here: a state is of one epoch. */
+/* Fills the declared regions. VARVE_LATEST is never passed here: a state belongs to one epoch. */
 static int fill(struct varve *v, uint64_t epoch)
 {
 	int rc = varve_restart(v, epoch);
@@ -339,7 +341,7 @@ static int check_libraries(struct varve *v, uint64_t epoch, size_t n, size_t n_t
 	if (rc == 0)
 		rc = agree(v, vv_library_compare(library, n, then, n_then));
 	varve_unprotect(v, LIBRARIES);
-	if (rc == 0) { /* more may be loaded now: the state needs only these */
+	if (rc == 0) { /* more may be loaded now; the state needs only these */
 		vv_mem_free(library);
 		library = then;
 	} else {
@@ -374,7 +376,7 @@ static int reach_all(void)
 	return rc;
 }
 
-/* Objects of start-up that had been freed by then: the allocator hears of it now. */
+/* Reports objects of the start-up that had been freed by then to the allocator. */
 static int give_back(void)
 {
 	struct vv_census_cursor c = { census.p, census.p + census.n, 0, 0 };
@@ -386,7 +388,8 @@ static int give_back(void)
 	return more;
 }
 
-/* The program may have shut some of it, which then would be shut again before it is put back. */
+/* Makes exceptions writable. The program may have protected some of them, and they would be
+ * protected again before they are put back. */
 static int open_exceptions(struct vv_make_writable *writable)
 {
 	struct vv_memory_range *r = vv_mem_new(n_named + 1, sizeof(*r)), bad;
@@ -401,7 +404,7 @@ static int open_exceptions(struct vv_make_writable *writable)
 	return rc == VV_EINVAL ? vv_err_context(rc, "varve_except_here") : rc;
 }
 
-/* Around what overwrites it. */
+/* Saves the exceptions before they are overwritten. */
 static int keep_exceptions(uint8_t **out)
 {
 	size_t n = 0;
@@ -429,7 +432,7 @@ static void put_exceptions(const uint8_t *from)
 		}
 }
 
-/* The point of no return is passed when all ranks are ready for it. */
+/* Nothing is overwritten before all ranks are ready. */
 static int overwrite(struct varve *v, uint64_t epoch, bool *touched)
 {
 	struct vv_make_writable writable = { 0 };
@@ -462,7 +465,7 @@ static int overwrite(struct varve *v, uint64_t epoch, bool *touched)
 int vv_state_restore(struct varve *v, uint64_t epoch, bool *touched)
 {
 	struct state_plan now = plan;
-	int rc = varve_restart(v, epoch); /* of the plan alone */
+	int rc = varve_restart(v, epoch); /* the plan alone */
 
 	if (rc <= 0)
 		return rc;

@@ -1,5 +1,5 @@
-/* The state of a program that declares nothing, as regions of a session: its heap, what is known of it, variables, and what the program
- * names. */
+/* The state of a program that declares nothing, as regions of a session. It consists of the heap,
+ * its description, variables, and the regions that the program names. */
 #ifndef VV_PRELOAD_STATE_H
 #define VV_PRELOAD_STATE_H
 
@@ -9,20 +9,22 @@
 
 struct varve;
 
-/* Before the first checkpoint: what belongs to the state beside the heap, and what in it does not. */
+/* Before the first checkpoint: adds a region to the state beside the heap, or excludes a range from
+ * it. */
 int vv_state_protect(const char *name, void *p, size_t len);
 int vv_state_except(void *p, size_t len);
 
-/* The program is at its first checkpoint, in a new session, and has the variables of the executable in its state or not. */
+/* To be called at the first checkpoint, in a new session. globals: the state includes the variables
+ * of the executable. */
 int vv_state_begin(struct varve *v, bool globals);
-/* Makes the state that of an epoch: 1; 0 if there is none yet (VARVE_LATEST). Until *touched is set, everything is as it was; if it fails
- * after that, the program cannot go on. */
+/* Restores the state of an epoch and returns 1; 0: there is none yet (VARVE_LATEST). Until *touched
+ * is set, nothing has changed; after a later failure the program cannot continue. */
 int vv_state_restore(struct varve *v, uint64_t epoch, bool *touched);
-/* Start-up is over; the state is a new one. */
+/* Ends the start-up; the state is a new one. */
 int vv_state_start(struct varve *v);
-/* What the heap has come to be is declared to the session. */
+/* Declares the current size of the heap to the session. */
 int vv_state_declare(struct varve *v);
-/* After a checkpoint: warns of pointers from the state to memory that is not in it. */
+/* After a checkpoint: warns of pointers from the state to memory outside of it. */
 void vv_state_look(void);
 
 #endif

@@ -1,5 +1,6 @@
-/* For a rehearsal (engine/session/rehearse.h): memory that the program has not declared, as regions of its last epoch. These are objects of the heap, and
- * variables of the executable by the names of its symbol table. */
+/* For a rehearsal (engine/session/rehearse.h): adds memory that the program has not declared to its
+ * last epoch, as regions. These are objects of the heap, and variables of the executable with the
+ * names of its symbol table. */
 #include "base/mem.h"
 #include "engine/session/rehearse.h"
 #include "engine/context.h"
@@ -16,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST = 4096 }; /* the largest ones: each is a region, which takes some KiB */
+enum { MOST = 4096 }; /* only the largest ones: each is a region, which needs some KiB */
 
 struct range {
 	uintptr_t lo, hi;
@@ -39,7 +40,7 @@ static void add_object(void *arg, uintptr_t at, uint8_t mark)
 	add(arg, at, at + vv_heap_mark_room(mark), NULL);
 }
 
-/* ---- variables ------------------------------------------------------------------------------------------------------------- */
+/* ---- variables ------------------------------------------------------------------------------- */
 
 static int take_bias(struct dl_phdr_info *info, size_t size, void *arg)
 {
@@ -56,7 +57,7 @@ static bool is_global(const struct vv_globals *g, uintptr_t lo, uintptr_t hi)
 	return false;
 }
 
-/* [off, off + n) lies in the file. */
+/* Returns whether [off, off + n) is inside of the file. */
 static bool is_within(size_t len, uint64_t off, uint64_t n)
 {
 	return off <= len && n <= len - off;
@@ -103,7 +104,7 @@ static void add_variables(struct undeclared_ranges *r, const uint8_t *file, size
 	}
 }
 
-/* Names point into it, as long as the process lives. */
+/* Maps the executable for ever, because names point into it. */
 static const uint8_t *map_executable(size_t *len)
 {
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -118,7 +119,7 @@ static const uint8_t *map_executable(size_t *len)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* ---- regions ---------------------------------------------------------------------------------------------------------------- */
+/* ---- regions --------------------------------------------------------------------------------- */
 
 static int by_address(const void *a, const void *b)
 {
@@ -149,7 +150,8 @@ static void protect(struct varve *v, const struct range *whole, uintptr_t lo, ui
 	varve_protect(v, name, (void *)lo, hi - lo);
 }
 
-/* What of it lies between the declared ranges, which are in the order of addresses. */
+/* Protects the parts of a range between the declared ranges, which are in the order of
+ * addresses. */
 static void protect_gaps(struct varve *v, const struct undeclared_ranges *declared, const struct range *r)
 {
 	uintptr_t at = r->lo;

@@ -35,7 +35,7 @@ const char *vv_check_given(const struct vv_check *c, const char *word)
 	return NULL;
 }
 
-/* ---- criu -------------------------------------------------------------------------------------------------------------------- */
+/* ---- criu ------------------------------------------------------------------------------------ */
 
 static bool has_socket_trouble(const struct vv_criu_version *v)
 {
@@ -84,7 +84,7 @@ int vv_check_criu(struct vv_check *c)
 			at = strstr(end + 1, "Error");
 		if (at)
 			at[strcspn(at, "\n")] = '\0';
-		end = at ? strstr(at, "): ") : NULL; /* where in criu it says so is of no use */
+		end = at ? strstr(at, "): ") : NULL; /* omits the position in criu's source */
 		vv_check_report(c, true, "criu cannot do its work here: %s", end ? end + 3 : at ? at : "'criu check' fails and says nothing");
 	}
 	if (has_socket_trouble(&v))
@@ -93,7 +93,7 @@ int vv_check_criu(struct vv_check *c)
 	return 0;
 }
 
-/* ---- processes --------------------------------------------------------------------------------------------------------------- */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 struct check_look {
 	struct vv_check *check;
@@ -117,14 +117,15 @@ static bool is_shell_job(const struct vv_check *c)
 
 static void check_session(struct check_look *l, pid_t pid)
 {
-	bool apart = vv_process_tree_is_apart(pid, getpid(), "pid"); /* a session that is seen from two namespaces cannot be saved in any case */
+	/* a session (setsid) across two pid namespaces cannot be saved in any case. */
+	bool apart = vv_process_tree_is_apart(pid, getpid(), "pid");
 	char text[1024];
 	const char *at;
 	int session = 0;
 
 	if (l->reported_shell || (is_shell_job(l->check) && !apart) || vv_process_tree_read(pid, "stat", text, sizeof(text)) <= 0)
 		return;
-	at = strrchr(text, ')'); /* a name may hold anything */
+	at = strrchr(text, ')'); /* a name may contain any character */
 	if (at && sscanf(at + 1, " %*c %*d %*d %d", &session) == 1 && !is_in_tree(l->tree, session)) {
 		l->reported_shell = true;
 		vv_check_report(l->check, true, "process %d belongs to the session of another one, which is not saved with it: %sstart it by setsid", (int)pid,
@@ -145,7 +146,8 @@ static void check_status(struct check_look *l, pid_t pid)
 		vv_check_report(l->check, true, "process %d has ended, and only waits for its parent to hear of it", (int)pid);
 }
 
-/* Three users and three groups of a process, where one of them is not ours: prlimit(2) then takes a right. */
+/* Compares the three user and three group numbers of a process with ours. If one differs,
+ * prlimit(2) needs a capability. */
 static bool is_of_another(pid_t pid)
 {
 	char text[4096];
@@ -234,7 +236,7 @@ int vv_check_process(struct vv_check *c, pid_t pid)
 	return rc;
 }
 
-/* ---- afterwards -------------------------------------------------------------------------------------------------------------- */
+/* ---- after a failure ------------------------------------------------------------------------- */
 
 struct first {
 	char text[512];

@@ -1,5 +1,5 @@
-/* What criu can do here, and what of a process it could not save: told in advance, in plain words, and what to do about it. Or afterwards, where criu's
- * own words do not tell. */
+/* Checks in advance whether criu works here and which parts of a process it could not save, and
+ * gives advice. It also explains a failed dump for which criu gives no reason. */
 #ifndef VV_IMAGE_CHECK_CHECK_H
 #define VV_IMAGE_CHECK_CHECK_H
 
@@ -7,23 +7,24 @@
 
 struct vv_check {
 	void *arg;
-	/* grave: it will be refused. Else: there is something to be known. */
+	/* grave: the dump will be refused. Otherwise the text is only information. */
 	void (*report)(void *arg, bool grave, const char *text);
-	const char *const *arg_list; /* that criu's command line would have */
+	const char *const *arg_list; /* arguments of criu's command line */
 	size_t n_args;
 	bool shell_job;
-	unsigned grave; /* how many there were */
+	unsigned grave; /* number of grave findings */
 };
 
-/* Errors: criu is not there, is too old, or could not be run. */
+/* Errors: criu is not installed, is too old, or could not be run. */
 int vv_check_criu(struct vv_check *c);
 int vv_check_process(struct vv_check *c, pid_t pid);
-/* After a dump that has failed with rc: the message has the first grave finding behind it, if there is one. */
+/* After a dump that has failed with rc: appends the first grave finding, if there is one, to the
+ * message. Returns the error. */
 int vv_check_explain(const struct vv_criu *criu, pid_t pid, int rc);
 
-/* For those that look. */
+/* For the units that check. */
 void vv_check_report(struct vv_check *c, bool grave, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* The value of one of criu's words ("" if none follows); NULL: it is not given. */
+/* Returns the value of a criu option ("" if none follows); NULL: the option is not given. */
 const char *vv_check_given(const struct vv_check *c, const char *word);
 
 #endif

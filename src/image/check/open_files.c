@@ -11,7 +11,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-enum { GHOST = 1 << 20 }; /* bytes of a deleted file that criu saves without being asked to */
+enum { GHOST = 1 << 20 }; /* bytes of a deleted file that criu saves by default */
 
 static bool is_one_of(const char *s, const char *const *word)
 {
@@ -20,9 +20,10 @@ static bool is_one_of(const char *s, const char *const *word)
 	return *word;
 }
 
-/* ---- sockets ----------------------------------------------------------------------------------------------------------------- */
+/* ---- sockets --------------------------------------------------------------------------------- */
 
-/* In a table of TCP sockets: neither one that listens, nor one that is closed. */
+/* Returns whether the table has a TCP socket with this inode that is neither listening nor
+ * closed. */
 static bool is_connected_in(pid_t pid, const char *table, unsigned long inode)
 {
 	enum { CLOSED = 7, LISTENS = 10 };
@@ -62,9 +63,9 @@ static void check_socket(struct vv_open_files *b, const char *fd, const char *pa
 		vv_check_report(b->check, true, "process %d: descriptor %s is a TCP connection: add '-- --tcp-established', or '-- --tcp-close'", (int)b->pid, fd);
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
-/* What criu was told to save of a deleted file. */
+/* Criu's size limit for deleted files, in bytes. */
 static uint64_t ghost_limit(const struct vv_check *c)
 {
 	const char *value = vv_check_given(c, "--ghost-limit"), *unit;
@@ -88,7 +89,7 @@ static bool is_deleted(const char *name)
 	return n > k && strcmp(name + n - k, mark) == 0;
 }
 
-/* Memory that looks like a deleted file is none. */
+/* Shared memory also looks like a deleted file, and is ignored. */
 static void check_deleted(struct vv_open_files *b, const char *path, const char *name)
 {
 	static const char *const memory[] = { "/memfd:", "/SYSV", "/dev/zero", "/anon_hugepage", NULL };
@@ -135,7 +136,7 @@ static void check_file(struct vv_open_files *b, const char *fd, const char *path
 		check_device(b, fd, link);
 }
 
-/* ---- what the kernel says of a descriptor --------------------------------------------------------------------------------------- */
+/* ---- the kernel's information about a descriptor --------------------------------------------- */
 
 static bool is_mounted(pid_t pid, int id)
 {
@@ -184,7 +185,7 @@ static void check_descriptor(struct vv_open_files *b, const char *fd)
 	check_info(b, fd, link);
 }
 
-/* ---- mappings ---------------------------------------------------------------------------------------------------------------- */
+/* ---- mappings -------------------------------------------------------------------------------- */
 
 static void check_mapping(struct vv_open_files *b, unsigned long lo, unsigned long hi, const char *name)
 {
@@ -219,7 +220,8 @@ static void check_mappings(struct vv_open_files *b)
 		fclose(f);
 }
 
-/* MADV_WIPEONFORK is lost: a child that it makes after the restore sees what it was not to see, such as the state of a generator of keys. */
+/* MADV_WIPEONFORK is lost. After the restore, a new child sees memory that should be hidden, such
+ * as the state of a key generator. */
 static void check_advice(const struct vv_open_files *b)
 {
 	char path[64], line[512];
@@ -237,7 +239,7 @@ static void check_advice(const struct vv_open_files *b)
 			      "restore do", (int)b->pid);
 }
 
-/* Of a pipeline some may have ended since the tree was listed. */
+/* Processes may have ended since the tree was listed, for example in a pipeline. */
 static bool is_gone(pid_t pid)
 {
 	return (kill(pid, 0) < 0 && errno == ESRCH) || vv_process_tree_is_zombie(pid);

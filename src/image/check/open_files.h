@@ -1,4 +1,4 @@
-/* What a process has open or mapped that criu could not save. */
+/* Checks a process for open files and mappings that criu could not save. */
 #ifndef VV_IMAGE_CHECK_OPEN_FILES_H
 #define VV_IMAGE_CHECK_OPEN_FILES_H
 
@@ -8,14 +8,15 @@
 struct vv_open_files {
 	struct vv_check *check;
 	pid_t pid;
-	bool first;            /* of its tree */
-	bool sockets_lost;     /* no network socket can be saved by this criu on this kernel */
-	bool terminal, master; /* it was seen to have one; master: the other end of one, as tmux has */
-	uint64_t ghost;        /* the last deleted file that was told of */
-	bool locks, sysv;      /* were told of */
+	bool first;            /* the first process of its tree */
+	bool sockets_lost;     /* this criu cannot save network sockets on this kernel */
+	/* The process has a terminal; master: the other end of one, as tmux has. */
+	bool terminal, master;
+	uint64_t ghost;        /* the last reported deleted file */
+	bool locks, sysv;      /* already reported */
 };
 
-/* Findings are told by the check; what is true of a tree as a whole is noted here. */
+/* Reports findings by the check; stores here the facts that concern the whole tree. */
 void vv_open_files_check(struct vv_open_files *b);
 
 #endif

@@ -1,5 +1,7 @@
-/* Writes are seen where they go through the page tables of the process. A device, or the kernel in the background (io_uring, aio), writes into pages that it
- * took hold of earlier; system calls do so as well (O_DIRECT), but these end (image/process/inject_syscall.h, settle). */
+/* The kernel sees writes that go through the page tables of the process. A device, or the kernel
+ * in the background (io_uring, aio), writes into pages that it pinned earlier. System calls do
+ * so as well (O_DIRECT), but they end (vv_inject_syscall_wait_pending in
+ * image/process/inject_syscall.h). */
 #include "image/check/precopy_check.h"
 #include "base/err.h"
 #include "image/process/process_tree.h"
@@ -18,7 +20,7 @@ static bool starts_with_one_of(const char *s, const char *const *word)
 	return *word;
 }
 
-/* What follows the name in a line of its status. */
+/* Returns the text after the name in a line of the status. */
 static const char *status_of(const char *status, const char *name)
 {
 	const char *at = strstr(status, name);
@@ -26,7 +28,7 @@ static const char *status_of(const char *status, const char *name)
 	return at ? at + strlen(name) + strspn(at + strlen(name), " \t") : "";
 }
 
-/* Its rights are those of whoever started it. */
+/* Its rights are those of the user who started it. */
 static bool has_one_user(const char *status)
 {
 	unsigned id[4];
@@ -84,7 +86,7 @@ static int check_descriptors(pid_t pid)
 	return rc;
 }
 
-/* The ring of io_setup(2). */
+/* Looks for the ring of io_setup(2). */
 static int check_aio(pid_t pid)
 {
 	char path[64], line[PATH_MAX + 128];

@@ -7,8 +7,10 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* It reaches us by /proc: criu closes what it inherits, and if we are gone there is nothing to open. It waits for the end of a pipe, which comes when we
- * close it or are killed; what it does then depends on a file alone, which many hooks may look at and which one write makes say yes. */
+/* The script opens our descriptors by /proc: CRIU closes inherited ones, and after our end there is
+ * nothing to open. It waits for the end of a pipe, which comes when we close the pipe or are
+ * killed. Its result then depends only on a file, which one write sets to "go" for all hooks that
+ * share it. */
 static int write_it(const struct vv_action_script *h, const char *action)
 {
 	char text[512];

@@ -1,4 +1,5 @@
-/* Which of root's rights criu needs and this process has not. A container may take some away, and then root is not all that the word says. */
+/* The capabilities that criu needs and this process lacks. A container may remove some of root's
+ * capabilities. */
 #ifndef VV_IMAGE_CRIU_CAPABILITIES_H
 #define VV_IMAGE_CRIU_CAPABILITIES_H
 
@@ -6,11 +7,13 @@
 
 enum { VV_CAPABILITIES_WORDS = 160 };
 
-/* Their names; false: none is lacking. restore: those that only a restore takes, else those that a dump takes as well. */
+/* Lists the missing ones; false: none is missing. restore: those for a restore only, otherwise
+ * those for both dump and restore. */
 bool vv_capabilities_lack(bool restore, char names[VV_CAPABILITIES_WORDS]);
-/* Of other users' processes criu cannot ask what their limits are. */
+/* Returns whether CAP_SYS_RESOURCE is missing: then criu cannot read the limits of other users'
+ * processes. */
 bool vv_capabilities_stay_home(void);
-/* What to do if criu was not permitted something. */
+/* Advice for a criu that was not permitted an operation. */
 void vv_capabilities_advice(char words[VV_CAPABILITIES_WORDS]);
 
 #endif

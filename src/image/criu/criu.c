@@ -20,7 +20,7 @@ extern char **environ;
 
 static const char log_name[] = "criu.log";
 
-/* ---- where it is ------------------------------------------------------------------------------------------------------------- */
+/* ---- finding criu ---------------------------------------------------------------------------- */
 
 bool vv_criu_look_for(const char *name, char path[PATH_MAX])
 {
@@ -43,7 +43,7 @@ int vv_criu_find(char path[PATH_MAX])
 			  "where it is by VARVE_CRIU");
 }
 
-/* alone: a Ctrl-C at the terminal is not for it. */
+/* alone: in its own process group, so a Ctrl-C at the terminal does not reach it. */
 static int spawn(const char *path, const char *const *word, const posix_spawn_file_actions_t *files, bool alone, pid_t *pid)
 {
 	posix_spawnattr_t attr;
@@ -62,7 +62,7 @@ static int spawn(const char *path, const char *const *word, const posix_spawn_fi
 	return err ? vv_err_sys(err, "cannot start '%s'", path) : 0;
 }
 
-/* What there is to read; false: there will be no more. */
+/* Reads all available bytes and drops those above cap; false: there will be no more. */
 static bool drain(int fd, char *out, size_t cap, size_t *n)
 {
 	for (;;) {
@@ -78,7 +78,8 @@ static bool drain(int fd, char *out, size_t cap, size_t *n)
 	}
 }
 
-/* Takes what it prints until it has ended: what it may have left behind can hold the pipe for longer. false: it has not ended in time. */
+/* Reads its output until it has ended; its surviving children may hold the pipe for longer. Returns
+ * false if it has not ended in time. */
 static bool attend(int fd, int pidfd, double limit_s, char *out, size_t cap)
 {
 	double end = vv_clock_s() + limit_s, left = limit_s;
@@ -103,7 +104,7 @@ static int reap(pid_t pid, int *status)
 	return 0;
 }
 
-/* It has a group of its own, and what it has started is killed with it. */
+/* The child leads its own process group, so its children are killed with it. */
 static int read_output(pid_t pid, int fd, const char *what, double limit_s, char *out, size_t cap, int *status)
 {
 	int pidfd = pidfd_open(pid, 0), rc = pidfd < 0 ? vv_err_sys(errno, "cannot watch criu") : 0;
@@ -158,7 +159,7 @@ int vv_criu_version(struct vv_criu_version *out)
 	return 0;
 }
 
-/* ---- a run of it ------------------------------------------------------------------------------------------------------------- */
+/* ---- a run of criu --------------------------------------------------------------------------- */
 
 int vv_criu_open(struct vv_criu *c)
 {
@@ -229,7 +230,9 @@ int vv_criu_start(struct vv_criu *c, const char *verb, bool terminal)
 
 void vv_criu_close(struct vv_criu *c)
 {
-	if (c->pid) /* never killed: it may hold a process by ptrace, with code of its own in it, and puts it right when its pipes break */
+	/* Never killed: it may trace a process that contains criu's code. It cleans up when its
+	 * pipes break. */
+	if (c->pid)
 		reap(c->pid, &c->status);
 	if (c->pidfd > 0)
 		close(c->pidfd);
@@ -238,13 +241,13 @@ void vv_criu_close(struct vv_criu *c)
 	*c = (struct vv_criu){ .pidfd = -1, .lock = -1 };
 }
 
-/* ---- why it failed ----------------------------------------------------------------------------------------------------------- */
+/* ---- reason of a failure --------------------------------------------------------------------- */
 
-/* What its log says, and what to do about it; the first that fits. */
+/* Messages of criu's log and advice for each; the first match is used. */
 static const struct {
 	const char *says;
 	int code;
-	const char *advice; /* NULL: a matter of rights */
+	const char *advice; /* NULL: missing capabilities */
 } hints[] = {
 	{ "outside of its pid namespace", VV_EINVAL, "start it by setsid, inside of that" },
 	{ "session leader", VV_EINVAL, "it belongs to the session of a shell: add --shell-job, or start it by setsid" },
@@ -271,7 +274,8 @@ static const struct {
 	{ "No process with", VV_ENOENT, "there is no such process" },
 };
 
-/* The text of an error in a line of the log: "(00.012) 12: Error (criu/x.c:3): text". NULL: it is none, or says nothing. */
+/* Returns the text of an error in a line of the log: "(00.012) 12: Error (criu/x.c:3): text". NULL:
+ * it is not an error, or not a useful one. */
 static char *error_in(char *line)
 {
 	char *at = strstr(line, "Error ("), *text = at ? strstr(at, "): ") : NULL;
@@ -282,7 +286,7 @@ static char *error_in(char *line)
 	return text + 3;
 }
 
-/* The first error is the cause, the ones behind it are whom it concerned. */
+/* The first error is the cause; the later ones are its consequences. */
 static int find_reason(struct vv_criu *c, const char *what)
 {
 	char path[VV_WORKDIR_PATH + sizeof(log_name) + 1], line[512], first[320] = "", rights[VV_CAPABILITIES_WORDS];

@@ -1,4 +1,5 @@
-/* pagemap-PID.img: which pages of a process are in which image of pages, one behind the other. reader/pagemap.c parses it; here it must make sense. */
+/* pagemap-PID.img: the list of a process's pages in an image of pages, in the order of that image.
+ * The parser is reader/pagemap.c; this unit checks that the result is consistent. */
 #ifndef VV_IMAGE_CRIU_PAGEMAP_IMAGE_H
 #define VV_IMAGE_CRIU_PAGEMAP_IMAGE_H
 
@@ -8,18 +9,19 @@
 
 struct vv_pagemap_image_entry {
 	uint64_t addr, len; /* bytes */
-	uint64_t at;        /* in the image */
-	bool lazy;          /* it may come late */
+	uint64_t at;        /* offset in the image */
+	bool lazy;          /* it may be loaded late */
 };
 
 struct vv_pagemap_image {
 	uint64_t pages; /* the number in the image's name */
-	struct vv_pagemap_image_entry *v; /* those that are in the image, ascending */
+	struct vv_pagemap_image_entry *v; /* ascending */
 	size_t n, cap;
 	uint64_t len; /* of all of them */
 };
 
-/* VV_EDAMAGED: it makes no sense. */
+/* VV_EDAMAGED: the map is inconsistent. On success the caller frees *out by
+ * vv_pagemap_image_fini. */
 int vv_pagemap_image_read(const uint8_t *image, size_t n, struct vv_pagemap_image *out);
 void vv_pagemap_image_fini(struct vv_pagemap_image *m);
 

@@ -6,7 +6,8 @@
 
 enum { PID = 1, THREADS = 5, MOST = 1 << 20 };
 
-static const double patience_s = 10, pause_s = 0.005; /* some look for those that have ended every few seconds only */
+/* Some parents reap their children only every few seconds. */
+static const double patience_s = 10, pause_s = 0.005;
 
 static int add(struct vv_process_tree *t, uint64_t pid)
 {
@@ -34,7 +35,7 @@ int vv_pstree_image_read(const uint8_t *image, size_t n, struct vv_process_tree 
 	return rc;
 }
 
-/* Of those that have ended the first; *n: how many there are. */
+/* Returns the first of the ended processes; *n becomes their number. */
 static pid_t find_ended(const struct vv_process_tree *t, size_t *n)
 {
 	pid_t first = 0;

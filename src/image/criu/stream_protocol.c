@@ -50,7 +50,7 @@ int vv_stream_protocol_accept(int listening, int *out)
 	return 0;
 }
 
-/* All n bytes: 1; 0: the other side is gone, before the first of them. */
+/* Receives n bytes and returns 1. Returns 0 if the other side closed before the first byte. */
 static int receive(int fd, void *to, size_t n)
 {
 	size_t have = 0;
@@ -113,7 +113,7 @@ int vv_stream_protocol_pipe(int fd, int *out)
 	if (vv_fd_passing_receive(fd, &byte, 1, &got) <= 0 || got < 0)
 		return vv_err_set(VV_EIO, "criu did not hand over the pipe of an image");
 	*out = got;
-	(void)!fcntl(*out, F_SETPIPE_SZ, PIPE); /* fewer turns; what it has will do, too */
+	(void)!fcntl(*out, F_SETPIPE_SZ, PIPE); /* larger for speed; the default size works, too */
 	(void)!fcntl(*out, F_SETFL, O_NONBLOCK);
 	return 0;
 }

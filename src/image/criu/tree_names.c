@@ -7,11 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { WORDS_MOST = 1 << 24 }; /* that a rank tells: there are no more than 2^22 processes */
+enum { WORDS_MOST = 1 << 24 }; /* of a rank's message: there are no more than 2^22 processes */
 
-/* ---- who saves what ---------------------------------------------------------------------------------------------------------- */
+/* ---- the trees of each rank ------------------------------------------------------------------ */
 
-/* What a rank tells the others, in words: where its numbers mean anything, its own, how many trees it saves; then each tree, its length before it. */
+/* The message of a rank, in words of 64 bits: its pid namespace, its own number and the number of
+ * its trees. Each tree follows with its length before it. */
 enum { SPACE, SELF, TREES, FIRST };
 
 static uint64_t number_space(void)
@@ -45,7 +46,7 @@ static int write_trees(const pid_t *root, size_t n, struct vv_buf *b)
 	return rc ? rc : vv_buf_check(b);
 }
 
-struct told { /* by a rank */
+struct told { /* the message of a rank */
 	const uint64_t *word;
 	size_t n;
 	uint32_t rank;
@@ -57,7 +58,7 @@ static int nonsense(const struct told *t)
 	return vv_err_set(VV_EPEER, "rank %u tells of processes what cannot be", t->rank);
 }
 
-/* Is tree number `mine` of ours, with this root, in one of those? */
+/* Checks whether this root, that of our tree number `mine`, is in another tree of the rank. */
 static int look_for(const struct told *t, pid_t root, size_t mine)
 {
 	size_t at = FIRST;
@@ -100,7 +101,7 @@ static int check_rank(const struct told *t, const struct told *mine)
 	return rc;
 }
 
-/* The numbers of another host mean nothing here. */
+/* The process numbers of another host are not compared. */
 static int check_all(const struct vv_group *g, const struct vv_exchange *m, const struct told *mine, struct vv_tree_names_place *out)
 {
 	int rc = 0;
@@ -142,10 +143,10 @@ int vv_tree_names_agree(struct varve *v, int rc, const pid_t *root, size_t n, st
 	return rc;
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 struct vv_tree_names_name {
-	const char *from; /* the same pointer for the same file */
+	const char *from; /* equal pointers mean the same file */
 	char *to;
 };
 
@@ -153,7 +154,8 @@ static int rename_part(struct vv_tree_names_input *f, struct vv_stream_input_par
 {
 	size_t i = f->n_names;
 
-	while (i > 0 && f->name[i - 1].from != part->name) /* those that come are few, or the last ones */
+	/* The requested names are few, or the last ones. */
+	while (i > 0 && f->name[i - 1].from != part->name)
 		i--;
 	if (i == 0) {
 		char *name = vv_mem_printf("%" PRIu64 "/%s", f->first + f->at, part->name);

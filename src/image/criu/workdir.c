@@ -17,7 +17,9 @@ static const char name[] = "varve-criu-XXXXXX";
 
 enum {
 	FIXED = sizeof("varve-criu-") - 1,
-	SETTLED_S = 60, /* since the last change in it: one that was just made is not locked yet, and a criu that has lost its owner still ends */
+	/* Since the last change in it. A new folder is not locked yet, and a criu without its owner
+	 * still needs time to end. */
+	SETTLED_S = 60,
 };
 
 const char *vv_workdir_place(void)
@@ -27,7 +29,7 @@ const char *vv_workdir_place(void)
 	return tmp && tmp[0] && strlen(tmp) + 1 + sizeof(name) <= VV_WORKDIR_PATH ? tmp : P_tmpdir;
 }
 
-/* fd is closed. */
+/* Removes all files of the folder and closes fd. */
 static void empty(int fd)
 {
 	DIR *d = fdopendir(fd);
@@ -42,7 +44,7 @@ static void empty(int fd)
 		closedir(d);
 }
 
-/* Our own, and nobody holds it: its owner was killed, on whatever host or in whatever container. */
+/* The folder is ours and not locked: its owner was killed, on any host or in any container. */
 static bool is_left(int fd)
 {
 	struct stat st;
@@ -92,7 +94,8 @@ int vv_workdir_make(char path[VV_WORKDIR_PATH], int *lock)
 	}
 	*lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (*lock >= 0)
-		(void)!flock(*lock, LOCK_EX | LOCK_NB); /* where there are no such locks nobody else gets one, and nothing is swept */
+		/* Without such locks no process gets one, and no folder is swept. */
+		(void)!flock(*lock, LOCK_EX | LOCK_NB);
 	return 0;
 }
 

@@ -8,7 +8,7 @@
 
 enum {
 	PIECE = 256 << 10,
-	AT_ONCE = 64, /* pieces, by one system call */
+	AT_ONCE = 64, /* pieces per system call */
 };
 
 void vv_copy_memory_fini(struct vv_copy_memory *l)
@@ -41,7 +41,7 @@ static bool read_at_once(pid_t pid, const struct vv_copy_memory_piece *p, size_t
 	return process_vm_readv(pid, to, n, from, n, 0) == (ssize_t)sum;
 }
 
-/* Memory that the process itself may not read comes this way only. */
+/* Reads /proc/PID/mem, the only way to memory that the process itself may not read. */
 static bool read_by_force(pid_t pid, const struct vv_copy_memory_piece *p)
 {
 	char path[32];

@@ -26,7 +26,8 @@ ssize_t vv_fd_passing_receive(int socket, void *p, size_t n, int *fd)
 {
 	union control control = { 0 };
 	struct iovec iov = { p, n };
-	/* Not sizeof(control), where padding has room for a second descriptor, which would stay open. */
+	/* Not sizeof(control): its padding has room for a second descriptor, which would stay
+	 * open. */
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_LEN(sizeof(int)) };
 	const struct cmsghdr *c;
 	ssize_t got;

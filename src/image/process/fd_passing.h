@@ -1,13 +1,14 @@
-/* Descriptors that travel over UNIX sockets. */
+/* Passes descriptors over UNIX sockets. */
 #ifndef VV_IMAGE_PROCESS_FD_PASSING_H
 #define VV_IMAGE_PROCESS_FD_PASSING_H
 
 #include <stddef.h>
 #include <sys/types.h>
 
-/* n bytes, and with them a descriptor, unless it is -1; as sendmsg returns. */
+/* Sends n bytes and a descriptor; -1 sends no descriptor. Returns the result of sendmsg. */
 ssize_t vv_fd_passing_send(int socket, const void *p, size_t n, int fd);
-/* Up to n bytes; *fd is -1 if none came with them. As recvmsg returns, but for EINTR. */
+/* Receives up to n bytes. *fd is -1 if no descriptor came with them. Returns the result of recvmsg,
+ * but never fails with EINTR. */
 ssize_t vv_fd_passing_receive(int socket, void *p, size_t n, int *fd);
 
 #endif

@@ -1,8 +1,10 @@
-/* All threads are stopped, so that none can fork while a descriptor is among theirs that is not to stay. The first of them makes the calls, by an instruction of
- * its vdso, with all signals blocked; a descriptor is taken over in between (pidfd_getfd). Then its registers are as they were, set where the kernel has stopped
- * it to look for signals, and it goes back to what it was in (image/process/restart_syscall.h). Whoever does that must not be killed half-way, when the thread is to run with
- * registers that are not its own. So it is a process of its own, which shares our memory and our descriptors while we wait for it; and when it ends, the kernel
- * lets go of all threads that it has not let go of. */
+/* All threads are stopped, so that none can fork while the process has a temporary descriptor. The
+ * first thread makes the calls by an instruction of its vdso, with all signals blocked. In between,
+ * pidfd_getfd takes a descriptor over. Then the thread gets its own registers back at a stop for
+ * signals. It returns to its interrupted system call (image/process/restart_syscall.h). The tracer
+ * must not be killed half-way, because the thread would then run with foreign registers. So the
+ * tracer is a process of its own, which shares our memory and our descriptors while we wait for it.
+ * When the tracer ends, the kernel detaches all threads that are still traced. */
 #include "image/process/inject_syscall.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -30,25 +32,26 @@
 enum {
 	STACK = 64 << 10,
 	VDSO_MOST = 64 << 10,
-	STRANGE_MOST = 64, /* stops that were not asked for */
+	STRANGE_MOST = 64, /* unexpected stops */
 	USER_MODE_ONLY = 1,
 };
 
 struct vv_inject_syscall {
 	pid_t pid;
-	const char *name; /* of the process that does it */
+	const char *name; /* of the tracer process */
 	int (*run)(struct vv_inject_syscall *j);
-	int (*act)(struct vv_inject_syscall *j, void *arg); /* while all stand still */
-	int (*meanwhile)(struct vv_inject_syscall *j);      /* the same, when it has its own registers again; or NULL */
+	int (*act)(struct vv_inject_syscall *j, void *arg); /* while all threads are stopped */
+	/* The same, after the thread has its own registers again; or NULL. */
+	int (*meanwhile)(struct vv_inject_syscall *j);
 	void *arg;
 	uint64_t vdso, gate;
 	struct vv_stop_threads halt;
 	double stopped_s;
-	int rc; /* with a message of the thread that waits for us: its memory is ours */
+	int rc; /* the error message belongs to the waiting thread, whose memory we share */
 	struct vv_registers_state state;
 };
 
-/* ---- where a system call can be made ------------------------------------------------------------------------------------------- */
+/* ---- the instruction for a system call ------------------------------------------------------- */
 
 static uint64_t vdso_of(pid_t pid)
 {
@@ -61,7 +64,8 @@ static uint64_t vdso_of(pid_t pid)
 	return 0;
 }
 
-/* The mapping that the kernel calls vdso, which may be executed. Where criu has brought back an older one beside it, the process is told of that. */
+/* Finds the executable mapping that the kernel calls vdso. CRIU may have restored an older vdso
+ * beside it; AT_SYSINFO_EHDR refers to the older one. */
 static size_t find_vdso(pid_t pid, uint64_t *at)
 {
 	char path[64], line[512];
@@ -103,10 +107,11 @@ static int find_gate(struct vv_inject_syscall *j)
 	return j->gate ? 0 : vv_err_set(VV_ENOTSUP, "it has no vdso by which it could call the kernel");
 }
 
-/* ---- a call in its name --------------------------------------------------------------------------------------------------------- */
+/* ---- a call on behalf of the process --------------------------------------------------------- */
 
-/* It goes on until it comes to a stop of the kind. A SIGSTOP, which cannot be blocked, is delivered: the process counts as stopped then, and will be once
- * we have let go of it, if no SIGCONT comes before that; this thread goes on. */
+/* Continues the thread until a stop of the wanted kind. A SIGSTOP cannot be blocked and is
+ * delivered: this thread continues, but the process counts as stopped. It will stop after we
+ * detach, unless a SIGCONT comes before. */
 static int go_on(struct vv_inject_syscall *j, pid_t tid, int request, bool (*wanted)(int status))
 {
 	int status, sig = 0;
@@ -135,7 +140,7 @@ int vv_inject_syscall_call(struct vv_inject_syscall *j, long number, const uint6
 	vv_registers_set_syscall(&r, j->gate, number, arg);
 	if (!vv_registers_put(tid, &r))
 		return vv_err_set(VV_ENOTSUP, "its registers cannot be set: %s", strerror(errno));
-	for (int ends = 0; rc == 0 && ends < 2; ends++) /* where it begins, and where it is done */
+	for (int ends = 0; rc == 0 && ends < 2; ends++) /* entry and exit of the call */
 		rc = go_on(j, tid, PTRACE_SYSCALL, is_call);
 	if (rc == 0 && !vv_registers_get(tid, &r))
 		rc = vv_err_set(VV_ENOTSUP, "it has ended");
@@ -156,7 +161,7 @@ int vv_inject_syscall_take(struct vv_inject_syscall *j, int fd, int *out)
 	return rc;
 }
 
-/* At a stop for signals, as the one at which they were taken was. */
+/* Restores the registers at a stop for signals, the same kind of stop at which they were saved. */
 static void put_back(struct vv_inject_syscall *j, pid_t tid)
 {
 	vv_registers_call(PTRACE_INTERRUPT, tid, 0, 0);
@@ -164,7 +169,7 @@ static void put_back(struct vv_inject_syscall *j, pid_t tid)
 		vv_registers_restore(tid, &j->state);
 }
 
-/* With all signals blocked, and back. */
+/* Blocks all signals, runs `act`, and restores the registers. */
 static int run_injected(struct vv_inject_syscall *j, struct vv_stop_threads_thread *t)
 {
 	int rc;
@@ -188,7 +193,7 @@ static int inject(struct vv_inject_syscall *j)
 	if (rc == 0)
 		rc = vv_registers_save(j->pid, &j->state);
 	if (rc == 0) {
-		j->halt.began = 0; /* what is begun must come to an end */
+		j->halt.began = 0; /* no time limit: an injected call must finish */
 		rc = run_injected(j, &j->halt.thread[0]);
 	}
 	if (rc == 0 && j->meanwhile)
@@ -206,14 +211,15 @@ static int stop_each(struct vv_inject_syscall *j)
 	return rc;
 }
 
-/* ---- the process that does it ---------------------------------------------------------------------------------------------------- */
+/* ---- the tracer process ---------------------------------------------------------------------- */
 
 static int work(void *arg)
 {
 	struct vv_inject_syscall *j = arg;
 
 	setsid();
-	setpriority(PRIO_PROCESS, 0, -20); /* as long as it works others stand still; where that is not allowed it takes longer */
+	/* Other processes wait for it; without the permission it is slower. */
+	setpriority(PRIO_PROCESS, 0, -20);
 	prctl(PR_SET_NAME, j->name);
 	signal(SIGCHLD, SIG_DFL);
 	j->halt.began = vv_clock_ns();
@@ -221,7 +227,8 @@ static int work(void *arg)
 	return 0;
 }
 
-/* CLONE_VFORK: we stand still until it has ended, so it may use what is ours, errno and the error's message among that. No signal says that it has. */
+/* CLONE_VFORK: we wait until the tracer has ended, so it may use our memory, including errno and
+ * the error message. Its end sends no signal. */
 static int run(struct vv_inject_syscall *j, double *stopped_s)
 {
 	uint8_t *stack = vv_mem_new(STACK, 1);
@@ -253,7 +260,7 @@ int vv_inject_syscall_run(pid_t pid, int (*act)(struct vv_inject_syscall *j, voi
 	return rc ? rc : run(&j, &stopped_s);
 }
 
-/* ---- a userfaultfd ----------------------------------------------------------------------------------------------------------------- */
+/* ---- a userfaultfd --------------------------------------------------------------------------- */
 
 struct userfault {
 	int (*meanwhile)(void *arg, int uffd);

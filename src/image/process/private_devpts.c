@@ -9,7 +9,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-static const char source[] = "varve"; /* by which it is known again */
+static const char source[] = "varve"; /* identifies our mount */
 
 int vv_private_devpts_open(void)
 {
@@ -17,7 +17,8 @@ int vv_private_devpts_open(void)
 
 	if (unshare(CLONE_NEWNS) < 0)
 		return vv_err_sys(errno, "%s", why);
-	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 || /* what is mounted outside later is seen inside */
+	/* Later mounts outside are visible inside. */
+	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 ||
 	    mount(source, "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,gid=5") < 0 ||
 	    mount("/dev/pts/ptmx", "/dev/ptmx", NULL, MS_BIND, NULL) < 0)
 		return vv_err_sys(errno, "%s", why);

@@ -48,7 +48,7 @@ static int add(struct vv_process_tree *t, pid_t pid)
 	return rc;
 }
 
-/* The children of one thread: the file is as long as they are many. */
+/* Adds the children of one thread. The length of the file depends on their number. */
 static int add_children(struct vv_process_tree *t, pid_t pid, const char *thread)
 {
 	char path[64], *text = NULL, *at, *end;
@@ -104,7 +104,7 @@ int vv_process_tree_list(pid_t root, struct vv_process_tree *out)
 	return rc;
 }
 
-/* A line "NAME: N kB" of its status. */
+/* Parses a line "NAME: N kB" of the status file; returns bytes. */
 static uint64_t status_bytes(const char *status, const char *name)
 {
 	const char *at = strstr(status, name);
@@ -130,13 +130,14 @@ uint64_t vv_process_tree_memory(const struct vv_process_tree *t)
 		own += vv_process_tree_own(t->pid[i]);
 		if (vv_process_tree_read(t->pid[i], "status", text, sizeof(text)) <= 0)
 			continue;
-		n = status_bytes(text, "\nRssShmem:"); /* of several it is the same, as a rule */
+		/* Usually the same memory for several processes. */
+		n = status_bytes(text, "\nRssShmem:");
 		shared = n > shared ? n : shared;
 	}
 	return own + shared;
 }
 
-/* What follows its name, which may hold anything. */
+/* Returns the end of the name in /proc/PID/stat. The name may contain any character. */
 static const char *read_stat(pid_t pid, char *text, size_t cap)
 {
 	return vv_process_tree_read(pid, "stat", text, cap) > 0 ? strrchr(text, ')') : NULL;
@@ -211,7 +212,7 @@ void vv_process_tree_wait(const struct vv_process_tree *t)
 	}
 }
 
-/* What is made while they are killed is killed in the next turn. */
+/* A process that is created during one pass is killed in the next pass. */
 void vv_process_tree_clear(void)
 {
 	const double pause_s = 0.001;
@@ -230,7 +231,7 @@ void vv_process_tree_clear(void)
 	}
 }
 
-/* "criu", "restore", and one of its words is this folder. */
+/* Checks the command line: it begins with "criu restore" and contains this folder. */
 static bool is_criu_in(const char *folder, pid_t pid)
 {
 	static const char begins[] = "criu\0restore";
@@ -283,7 +284,7 @@ void vv_process_tree_end_criu(const char *folder)
 		vv_clock_sleep(pause_s);
 }
 
-/* 0: it cannot be told. */
+/* Returns 0 if the namespace is unknown. */
 static ino_t namespace_of(pid_t pid, const char *kind)
 {
 	char path[64];

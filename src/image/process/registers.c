@@ -8,13 +8,16 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* ---- what differs between machines -------------------------------------------------------------------------------------------- */
+/* ---- machine-dependent part ------------------------------------------------------------------ */
 
 #if defined(__aarch64__)
 
-/* A system call leaves of vectors what all machines have: what more there is must be put back. A thread in streaming mode would lose that. */
+/* A system call preserves only the vector registers that all machines have; the others must be
+ * restored. A thread in streaming mode would lose that mode. */
 enum { KNOWN = 1, MORE = 0x405 /* NT_ARM_SVE */, STREAMING = 0x40b /* NT_ARM_SSVE */, GATE_STEP = 4 };
-enum { KIND_OF_BRANCH = 3 << 10 }; /* of pstate: it comes to the gate by none that would have to be announced there (BTI) */
+/* Of pstate. The thread does not reach the gate by a branch that needs a landing pad there
+ * (BTI). */
+enum { KIND_OF_BRANCH = 3 << 10 };
 static const uint8_t gate_code[] = { 0x01, 0x00, 0x00, 0xd4 }; /* svc #0 */
 
 void vv_registers_set_syscall(struct vv_registers_regs *r, uint64_t gate, long number, const uint64_t arg[VV_REGISTERS_ARGS])
@@ -40,7 +43,7 @@ static uint64_t program_counter(const struct vv_registers_regs *r)
 enum { KNOWN = 1, MORE = 0, STREAMING = 0, GATE_STEP = 1 };
 static const uint8_t gate_code[] = { 0x0f, 0x05 }; /* syscall */
 
-/* orig_rax: it comes from no system call, so none is begun again. */
+/* orig_rax = -1: the thread does not come from a system call, so the kernel restarts none. */
 void vv_registers_set_syscall(struct vv_registers_regs *r, uint64_t gate, long number, const uint64_t arg[VV_REGISTERS_ARGS])
 {
 	r->user.rip = gate;
@@ -100,7 +103,7 @@ size_t vv_registers_find_syscall(const uint8_t *code, size_t n)
 	return n;
 }
 
-/* ---- registers --------------------------------------------------------------------------------------------------------------- */
+/* ---- registers ------------------------------------------------------------------------------- */
 
 int vv_registers_call(int request, pid_t tid, uintptr_t addr, uintptr_t data)
 {
@@ -138,7 +141,8 @@ bool vv_registers_peek(pid_t tid, uint64_t from, void *to, size_t n)
 	return process_vm_readv(tid, &local, 1, &remote, 1, 0) == (ssize_t)n;
 }
 
-/* In a restartable sequence it must not be led away: the kernel would forget that it was in one. */
+/* A thread in a restartable sequence must not be redirected: the kernel would forget the
+ * sequence. */
 static bool is_in_sequence(pid_t tid, uint64_t place)
 {
 	struct __ptrace_rseq_configuration c = { 0 };
@@ -152,7 +156,7 @@ static bool is_in_sequence(pid_t tid, uint64_t place)
 	return at && (!vv_registers_peek(tid, at, &cs, sizeof(cs)) || place - cs.start_ip < cs.post_commit_offset);
 }
 
-/* It has its own system calls handed to itself: ours would be, too. */
+/* The process dispatches its system calls to itself; it would receive ours, too. */
 static bool is_dispatched(pid_t tid)
 {
 	enum { GET_DISPATCH = 0x4211 }; /* PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG */

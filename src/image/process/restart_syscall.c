@@ -8,10 +8,10 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-enum { /* how a call goes on that was interrupted by no handler */
-	AT_REST = 1 << 0, /* it has no hold of pages */
-	SLEEPS = 1 << 1,  /* by restart_syscall, as far as it has a time limit */
-	GIVES_UP = 1 << 2, /* not at all: EINTR */
+enum { /* continuation of a call that no signal handler interrupted */
+	AT_REST = 1 << 0, /* it holds no pages */
+	SLEEPS = 1 << 1,  /* by restart_syscall, if the call has a time limit */
+	GIVES_UP = 1 << 2, /* it does not continue: EINTR */
 };
 
 static const struct {
@@ -66,7 +66,8 @@ static uint64_t waits_of(pid_t tid)
 	return at ? strtoull(at + strlen(name), NULL, 10) : 0;
 }
 
-/* NUMBER ARGUMENT... STACK PLACE, or "running", or -1 where it waits for something else */
+/* Parses "NUMBER ARGUMENT... STACK PLACE". "running" or -1 (the thread waits for something else)
+ * gives -1. */
 static void look(pid_t tid, struct vv_restart_syscall_seen *out)
 {
 	unsigned long long arg, place;
@@ -82,7 +83,8 @@ static void look(pid_t tid, struct vv_restart_syscall_seen *out)
 	}
 }
 
-/* Waits are counted before the call is looked at: so it is one of those, or the last of them. */
+/* The waits are counted before the second look at the call. So the recorded wait is the last
+ * counted one, or a later one. */
 void vv_restart_syscall_record(pid_t tid, struct vv_restart_syscall_seen *out)
 {
 	*out = (struct vv_restart_syscall_seen){ 0 };
@@ -109,15 +111,17 @@ static bool is_gate(pid_t tid, uint64_t place)
 	return vv_registers_peek(tid, place, code, sizeof(code)) && vv_registers_find_syscall(code, sizeof(code)) == 0;
 }
 
-/* The wait that was seen is the one from which it was taken: since then it has waited once more, for us. (Its registers were read before, so it does.) */
+/* Returns whether the thread was taken out of the recorded wait: since then it has waited once
+ * more, for us. (Its registers were read before, so it waits.) */
 static bool is_same(pid_t tid, const struct vv_restart_syscall_seen *seen, const struct vv_registers_regs *r)
 {
 	return seen->number == (long)r->user.regs[8] && seen->place == r->user.pc && waits_of(tid) == seen->waits + 1;
 }
 
-/* A call that goes on is shown by the kernel as one that is just to be made; whether by restart_syscall is decided when the thread goes on, and seen when it
- * is in there. What a signal does to it is decided at the same place, so one that was led away from there must not get any before it is in its call. The first
- * argument of a call that has given up is lost. */
+/* The kernel shows a continued call as a call that is about to be made. It chooses restart_syscall
+ * only when the thread continues, which is visible once the thread is in the call. At the same
+ * point it decides about signals. So a redirected thread must not receive a signal before it is in
+ * its call. The first argument of a call that has returned EINTR is lost. */
 void vv_restart_syscall_rewind(pid_t tid, const struct vv_restart_syscall_seen *seen, bool was_led, struct vv_registers_regs *r, struct vv_restart_syscall_way *way)
 {
 	long number = (long)r->user.regs[8];
@@ -150,7 +154,8 @@ void vv_restart_syscall_finish(pid_t tid, const struct vv_restart_syscall_way *w
 
 enum { GOES_ON = -514 /* ERESTARTNOHAND */, SLEPT = -516 /* ERESTART_RESTARTBLOCK */ };
 
-/* All arguments are still there, and the kernel decides by the result: to make the call again, or EINTR if a handler comes first. */
+/* All arguments are still there. The result makes the kernel repeat the call, or return EINTR if a
+ * handler runs first. */
 void vv_restart_syscall_rewind(pid_t tid, const struct vv_restart_syscall_seen *seen, bool was_led, struct vv_registers_regs *r, struct vv_restart_syscall_way *way)
 {
 	long number = (long)r->user.orig_rax, result = (long)r->user.rax;

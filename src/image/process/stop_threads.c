@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 enum {
-	PATIENCE_MS = 100,       /* for a thread to stop, if it waits for something, */
-	PATIENCE_MOST_MS = 2000, /* or for a processor */
+	PATIENCE_MS = 100,       /* limit for the stop of a waiting thread */
+	PATIENCE_MOST_MS = 2000, /* limit for a thread that waits for a processor */
 	PASSES = 8,
 };
 
@@ -53,7 +53,8 @@ bool vv_stop_threads_is_stop(int status)
 	return status >> 16 == PTRACE_EVENT_STOP;
 }
 
-/* A thread that was interrupted stands still; a signal that came before that is delivered first. 1: it does; 0: it has ended. */
+/* Waits until an interrupted thread has stopped; an earlier signal is delivered first. Returns 1 if
+ * it has stopped, 0 if it has ended. */
 static int await_stop(struct vv_stop_threads *h, pid_t tid)
 {
 	int status;
@@ -100,7 +101,7 @@ static size_t count_threads(pid_t pid)
 	return at ? (size_t)strtoul(at + strlen("\nThreads:"), NULL, 10) : 0;
 }
 
-/* Of all threads that are listed; *n becomes how many that were. */
+/* Calls act for all listed threads; *n becomes their number. */
 static int pass_threads(struct vv_stop_threads *h, int (*act)(struct vv_stop_threads *h, pid_t tid), size_t *n)
 {
 	char path[64];
@@ -121,7 +122,8 @@ static int pass_threads(struct vv_stop_threads *h, int (*act)(struct vv_stop_thr
 	return rc;
 }
 
-/* Of all threads. The list may break off where one of them ends: then there are more than were listed. */
+/* Calls act for all threads. The list may be cut off where a thread ends: then there are more
+ * threads than were listed. */
 static int each_thread(struct vv_stop_threads *h, int (*act)(struct vv_stop_threads *h, pid_t tid))
 {
 	for (int i = 0; i < PASSES; i++) {
@@ -139,7 +141,7 @@ static int hold_if_new(struct vv_stop_threads *h, pid_t tid)
 	return is_held(h, tid) ? 0 : hold(h, tid);
 }
 
-/* Until there is none that runs, and could make others. */
+/* Repeats until no running thread is left that could create others. */
 int vv_stop_threads_all(struct vv_stop_threads *h)
 {
 	size_t stopped = 0;
@@ -161,9 +163,9 @@ int vv_stop_threads_all(struct vv_stop_threads *h)
 	return rc;
 }
 
-/* ---- letting go ------------------------------------------------------------------------------------------------------------------ */
+/* ---- resuming threads ------------------------------------------------------------------------ */
 
-/* To its call, if it has to be followed there; else it is free. */
+/* Continues a thread into its call if it has to be followed; otherwise detaches it. */
 static void send_back(struct vv_stop_threads_thread *t)
 {
 	struct vv_registers_regs r;
@@ -178,7 +180,8 @@ static void send_back(struct vv_stop_threads_thread *t)
 	vv_registers_call(t->way.followed ? PTRACE_SYSCALL : PTRACE_DETACH, t->tid, 0, 0);
 }
 
-/* In its call a thread stays ours until we end: who lets go of one that is stopped there interrupts it once more. */
+/* A thread in its call stays traced until we end: a detach at a stop in the call would interrupt it
+ * once more. */
 static void follow(struct vv_stop_threads *h, const struct vv_stop_threads_thread *t)
 {
 	int status;
@@ -188,7 +191,8 @@ static void follow(struct vv_stop_threads *h, const struct vv_stop_threads_threa
 			return;
 		if (vv_stop_threads_is_stop(status) || WSTOPSIG(status) == (SIGTRAP | 0x80))
 			break;
-		vv_registers_call(PTRACE_SYSCALL, t->tid, 0, (uintptr_t)WSTOPSIG(status)); /* a SIGSTOP, which cannot be blocked */
+		/* a SIGSTOP, which cannot be blocked. */
+		vv_registers_call(PTRACE_SYSCALL, t->tid, 0, (uintptr_t)WSTOPSIG(status));
 	}
 	if (!vv_stop_threads_is_stop(status))
 		vv_restart_syscall_finish(t->tid, &t->way);
@@ -201,7 +205,7 @@ void vv_stop_threads_resume(struct vv_stop_threads *h)
 	for (size_t i = 0; i < h->n; i++)
 		if (h->thread[i].stopped)
 			send_back(&h->thread[i]);
-	h->began = 0; /* what is begun must come to an end */
+	h->began = 0; /* no time limit: it must finish */
 	for (size_t i = 0; i < h->n; i++)
 		if (h->thread[i].stopped && h->thread[i].way.followed)
 			follow(h, &h->thread[i]);

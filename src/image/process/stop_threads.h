@@ -1,5 +1,6 @@
-/* Threads of another process, stopped by ptrace(2). Whoever stops them must have SIGCHLD blocked, and end soon: the kernel then lets go of those that never came
- * to a stop, and of those that are back in a system call. */
+/* Stops threads of another process by ptrace(2). The calling process must have SIGCHLD blocked and
+ * must end soon. At its end the kernel detaches the threads that never stopped or are back in a
+ * system call. */
 #ifndef VV_IMAGE_PROCESS_STOP_THREADS_H
 #define VV_IMAGE_PROCESS_STOP_THREADS_H
 
@@ -8,30 +9,32 @@
 struct vv_stop_threads_thread {
 	pid_t tid;
 	bool stopped;
-	struct vv_restart_syscall_seen seen; /* what it did before, */
-	struct vv_restart_syscall_way way;   /* and how it goes back to that: */
-	bool is_redirected;               /* its registers are as they are to be already, and all signals are blocked */
-	struct vv_registers_signals signals; /* that were before */
+	struct vv_restart_syscall_seen seen; /* state before the stop */
+	struct vv_restart_syscall_way way;   /* the way back to that state */
+	bool is_redirected; /* its registers are final, and all its signals are blocked */
+	struct vv_registers_signals signals; /* the signals that were blocked before */
 };
 
 struct vv_stop_threads {
 	pid_t pid;
-	uint64_t began; /* to wait, by vv_clock_ns; 0: what is waited for must come */
-	struct vv_stop_threads_thread *thread; /* the first is the process itself */
+	uint64_t began; /* start of the wait, by vv_clock_ns; 0: no time limit */
+	struct vv_stop_threads_thread *thread; /* the first is the main thread */
 	size_t n, cap;
-	double longest_s; /* that one of vv_stop_threads_each was stopped */
+	double longest_s; /* longest stop of a thread in vv_stop_threads_each */
 };
 
-/* All at once. VV_ENOTSUP, with the reason: some may be stopped. */
+/* Stops all threads. VV_ENOTSUP, with the reason: some threads may be stopped. */
 int vv_stop_threads_all(struct vv_stop_threads *h);
-/* They go on with what they were in. */
+/* The threads continue with their interrupted calls. */
 void vv_stop_threads_resume(struct vv_stop_threads *h);
-/* One after another, each for a moment only; those that are at rest in the kernel are left there. */
+/* Stops one thread after another, each for a moment only. Threads at rest in the kernel are not
+ * stopped. */
 int vv_stop_threads_each(struct vv_stop_threads *h);
 
-/* What has become of a thread that was told to go on, or to stop: a status of wait(2); false: nothing, for too long, or it is not ours any more. */
+/* Waits for the status (as of wait(2)) of a thread that was continued or interrupted. Returns false
+ * after the time limit, or if we do not trace the thread any more. */
 bool vv_stop_threads_wait(const struct vv_stop_threads *h, pid_t tid, int *status);
-/* Is it one that was asked for by PTRACE_INTERRUPT, or of a process that is stopped? */
+/* Returns whether the status is a stop by PTRACE_INTERRUPT or of a stopped process. */
 bool vv_stop_threads_is_stop(int status);
 
 #endif

@@ -22,25 +22,26 @@
 #include <unistd.h>
 
 enum {
-	HIGHEST = 1024,  /* descriptor, so that its table of them need not grow much; */
-	LOWER = 16,      /* by so much, if that number is taken */
-	ROOM = 2,        /* descriptors that it needs for a moment beyond what it may have */
-	QUEUE = 1 << 28, /* bytes: about 1000 for each child that is made */
-	PASSES = 50,     /* over all processes, until none holds it any more */
+	HIGHEST = 1024,  /* highest descriptor number, to keep the program's table small */
+	LOWER = 16,      /* step down if the number is taken */
+	ROOM = 2,        /* temporary descriptors above the program's limit */
+	QUEUE = 1 << 28, /* bytes: about 1000 per created child */
+	PASSES = 50,     /* over all processes, until none holds the socket */
 	PAUSE_NS = 10000000,
 };
 
 static const char name[] = "varve-late-pages-";
-static const char socket_link[] = "socket:["; /* what /proc/PID/fd has for one; its number follows */
+/* Prefix of the links in /proc/PID/fd; the inode number follows. */
+static const char socket_link[] = "socket:[";
 
-/* ---- in the program ------------------------------------------------------------------------------------------------------------ */
+/* ---- in the program -------------------------------------------------------------------------- */
 
 struct binding {
-	long number; /* that its descriptor is to have */
+	long number; /* wanted number of its descriptor */
 	int socket;
 };
 
-/* Out of the way of the program's own. */
+/* Moves a descriptor to a high number, away from the program's own. */
 static int lift(struct vv_inject_syscall *j, long fd, long number)
 {
 	long got = -1, closed;
@@ -65,7 +66,8 @@ static int make_socket(struct vv_inject_syscall *j, void *arg)
 	return rc ? rc : lift(j, fd, b->number);
 }
 
-/* Where it may have fewer descriptors than would do, ours comes behind all that it can have. */
+/* If the program has a low limit of descriptors, ours gets a number above all that the program can
+ * use. */
 static int bind_it(pid_t pid, struct binding *b)
 {
 	struct rlimit had = { HIGHEST, HIGHEST }, more;
@@ -89,14 +91,14 @@ static int close_it(struct vv_inject_syscall *j, void *arg)
 	return vv_inject_syscall_call(j, SYS_close, (const uint64_t[VV_REGISTERS_ARGS]){ (uint64_t)*(const int *)arg }, &closed);
 }
 
-/* ---- what it keeps --------------------------------------------------------------------------------------------------------------- */
+/* ---- contents of the socket ------------------------------------------------------------------ */
 
 int vv_uffd_keeper_keep(int socket, int fd)
 {
 	return vv_fd_passing_send(socket, "", 1, fd) == 1 ? 0 : vv_err_sys(errno, "a program cannot be given what its pages come by");
 }
 
-/* To itself, under a name that nobody else has. */
+/* Connects the socket to itself, by a unique name. */
 static int connect_it(int socket, ino_t inode)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
@@ -109,7 +111,8 @@ static int connect_it(int socket, ino_t inode)
 	return 0;
 }
 
-/* A descriptor of the pipe of its own, which the kernel is to send a signal by when there is news: that nobody has the other end any more. */
+/* Opens a new descriptor of the pipe for the process. By it the kernel sends SIGKILL when the last
+ * holder closes the other end. */
 static int arm(struct vv_uffd_keeper *a, pid_t pid, int socket)
 {
 	char path[64];
@@ -176,7 +179,7 @@ int vv_uffd_keeper_bind(struct vv_uffd_keeper *a, pid_t pid, int uffd, int *sock
 	return 0;
 }
 
-/* ---- who holds it ---------------------------------------------------------------------------------------------------------------- */
+/* ---- holders of the socket ------------------------------------------------------------------- */
 
 static const struct vv_uffd_keeper_process *find(const struct vv_uffd_keeper *a, const char *link)
 {
@@ -191,7 +194,7 @@ static const struct vv_uffd_keeper_process *find(const struct vv_uffd_keeper *a,
 	return i < a->n ? &a->process[i] : NULL;
 }
 
-/* The first descriptor of a process that is one of ours; -1: none is. */
+/* Returns the first descriptor of a process that is one of our sockets; -1: there is none. */
 static int look_at(const struct vv_uffd_keeper *a, pid_t pid, const struct vv_uffd_keeper_process **one)
 {
 	char path[64], link[64];
@@ -222,7 +225,7 @@ static bool is_armed(const struct vv_uffd_keeper *a, pid_t pid)
 	return i < a->n_alarms;
 }
 
-/* Those of processes that have ended: their numbers may be given to others. */
+/* Forgets the alarms of ended processes: their numbers may be reused. */
 static void forget_dead(struct vv_uffd_keeper *a)
 {
 	size_t n = 0;
@@ -250,7 +253,7 @@ void vv_uffd_keeper_follow(struct vv_uffd_keeper *a)
 	vv_err_clear();
 }
 
-/* How many held it; *last: one that holds it still. */
+/* Returns the number of holders; *last becomes a process that still holds the socket. */
 static size_t release_all(const struct vv_uffd_keeper *a, pid_t *last)
 {
 	const struct vv_uffd_keeper_process *one;
@@ -270,7 +273,7 @@ static size_t release_all(const struct vv_uffd_keeper *a, pid_t *last)
 	return n;
 }
 
-/* A child may have been made while we looked, so it is over when none was found. */
+/* A child may have been created during a pass, so only a pass without a holder is the last one. */
 void vv_uffd_keeper_release(struct vv_uffd_keeper *a)
 {
 	pid_t pid = 0;

@@ -5,13 +5,14 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-enum { /* what one thread brings at a time */
+enum { /* bytes that one thread loads at a time */
 	LOAD_LEAST = 1 << 20,
-	LOAD_MOST = 32 << 20, /* several blocks: of one, two threads would wait for each other */
-	LOADS = 8,            /* for each thread, if there is as much */
+	/* Several blocks: on a single block, two threads would wait for each other. */
+	LOAD_MOST = 32 << 20,
+	LOADS = 8,            /* per thread, if there are enough pages */
 };
 
-struct fill_pages_load { /* a stretch of a process's pages */
+struct fill_pages_load { /* a range of a process's pages */
 	const struct vv_missing_pages *memory;
 	struct vv_page_span span;
 };

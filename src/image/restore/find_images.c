@@ -20,7 +20,7 @@ static bool is_apart(const struct vv_find_images *m)
 	return m->v && m->v->ctx.group && m->v->ctx.group->has_local_stores;
 }
 
-/* All ranks read together: from stores of their own, or each a part of one store. */
+/* All ranks read together: from their own stores, or each a part of one store. */
 static int read_apart(void *arg, int rc, const struct vv_want *want, size_t n)
 {
 	bool *copied = vv_mem_new(n, sizeof(*copied));
@@ -44,7 +44,8 @@ static int open_apart(const struct vv_find_images *m, uint64_t memory, struct vv
 	return vv_serve_images_open_files(out, rc, &files, m->pool, memory, &from, m->lazy);
 }
 
-/* What several ranks saved and one brings back is read together: what is alike in their trees lies in the same blocks. */
+/* One rank that restores the trees of several ranks reads them together: their common data is in
+ * the same blocks. */
 static int open_all(const struct vv_find_images *m, uint64_t memory, struct vv_serve_images *out)
 {
 	struct vv_unpack files = { 0 };
@@ -67,8 +68,9 @@ static void count_bytes(const struct vv_unpack *files, uint32_t rank, uint64_t m
 	word[TOO_MANY] = word[BYTES] > memory;
 }
 
-/* Of what ranks have coded for each other each would decode what is of all. So each decodes its own, once, and hands the others what is theirs; if that
- * is most of it, and there is memory for it. */
+/* Ranks may have compressed blocks for each other, and each rank would then decompress nearly all
+ * of them. Instead each rank decompresses its own blocks once and sends the others their parts.
+ * That is done if it concerns most bytes and there is enough memory. */
 static int open_mine(const struct vv_find_images *m, uint64_t memory, struct vv_serve_images *out)
 {
 	struct vv_unpack files = { 0 };
@@ -84,7 +86,7 @@ static int open_mine(const struct vv_find_images *m, uint64_t memory, struct vv_
 	rc = vv_serve_images_open_files(out, rc, &files, m->pool, memory, share ? &from : NULL, false);
 	if (!share || rc != VV_EDAMAGED)
 		return rc;
-	vv_serve_images_close(out); /* each by itself finds out what of its own is damaged */
+	vv_serve_images_close(out); /* each rank finds its own damaged parts separately */
 	rc = vv_unpack_open_rank(m->lin, m->epoch, rank_of(m), m->pool, &files);
 	return vv_serve_images_open_files(out, rc, &files, m->pool, memory, NULL, false);
 }
@@ -106,7 +108,7 @@ static int open_here(const struct vv_find_images *m, size_t n, uint64_t memory, 
 	return rc;
 }
 
-/* Of what may be used on this host. */
+/* This rank's share of the memory that may be used on this host, per image set, in bytes. */
 static uint64_t share_of(const struct vv_find_images *m, size_t n)
 {
 	const struct vv_group *g = m->v ? m->v->ctx.group : NULL;

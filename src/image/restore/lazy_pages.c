@@ -30,12 +30,14 @@
 #include <unistd.h>
 
 enum {
-	FINISHED = 0x52535446, /* criu's word when all processes are made */
-	NEAR = 256 << 10,      /* that comes with a page that is waited for */
-	STEP = 2 << 20,        /* that is brought before faults are looked for again */
+	FINISHED = 0x52535446, /* criu's message after all processes have been created */
+	NEAR = 256 << 10,      /* bytes to load around a page that a thread waits for */
+	STEP = 2 << 20,        /* bytes to load before the next look for faults */
 	EVENTS = 16,
 	AGAIN_MS = 1,
-	LOOKS_MS = 256, /* for children that were made, after 1, 2, 4, ... ms: it may take a moment until one is seen */
+	/* Last interval of the looks for new children, after 1, 2, 4, ... ms: a child may become
+	 * visible late. */
+	LOOKS_MS = 256,
 	PATIENCE_S = 60,
 };
 
@@ -43,7 +45,7 @@ static const uint64_t MS = 1000000; /* ns */
 
 static const uint64_t features = UFFD_FEATURE_EVENT_FORK | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE | UFFD_FEATURE_EVENT_UNMAP;
 
-struct fault { /* that waits for an answer */
+struct fault { /* an unanswered fault */
 	size_t memory;
 	uint64_t addr;
 };
@@ -57,21 +59,23 @@ struct vv_lazy_pages {
 	size_t n_faults, faults_cap;
 	struct vv_watchdog watchdog;
 	struct vv_uffd_keeper uffd_socket;
-	struct vv_action_script hook;  /* at which criu waits until we have done our part; none: it is the caller's */
-	struct vv_pool *pool; /* they are filled before they run */
-	int listening, connection, word; /* an eventfd: look at what follows */
+	/* Criu waits there until our part is done; none: the caller has the hook. */
+	struct vv_action_script hook;
+	struct vv_pool *pool; /* not NULL: all pages are loaded before the processes run */
+	/* Word: an eventfd that wakes the thread to read the following flags. */
+	int listening, connection, word;
 	atomic_bool stopping, hopeless;
-	atomic_bool made; /* all of them wait for us to bind them */
-	sem_t bound;      /* they are; or it has failed */
-	uint64_t look_next; /* for children, by vv_clock_ns, */
-	int look_ms;        /* and how long after that; 0: not any more */
-	atomic_bool alone; /* criu has ended: all that nobody has asked for may come */
-	bool finished; /* all processes are made */
-	bool over;     /* they will not be */
-	bool whole;    /* all pages are there */
-	bool met; /* criu is at the hook, or behind it: it does not hear any more of processes that end */
+	atomic_bool made; /* all processes wait for us to bind them */
+	sem_t bound;      /* they are bound, or that has failed */
+	uint64_t look_next; /* next look for children, by vv_clock_ns */
+	int look_ms;        /* interval to the look after that; 0: no more looks */
+	atomic_bool alone; /* criu has ended: pages without a fault may be loaded */
+	bool finished; /* all processes are created */
+	bool over;     /* they will not be created */
+	bool whole;    /* all pages are loaded */
+	bool met; /* criu has reached the hook: it does not notice ended processes any more */
 	bool started;
-	atomic_bool failed, ended; /* ended: nothing more is needed */
+	atomic_bool failed, ended; /* ended: no more pages are needed */
 	pthread_t thread;
 	uint64_t page;
 	struct vv_err_state error;
@@ -86,9 +90,9 @@ static int add_memory(struct vv_lazy_pages *l, struct vv_missing_pages m)
 	return rc;
 }
 
-/* ---- what the kernel tells --------------------------------------------------------------------------------------------------- */
+/* ---- events of the kernel -------------------------------------------------------------------- */
 
-/* One that cannot be answered just now is answered when the memory has settled. */
+/* A fault that cannot be answered yet is queued until the memory map has settled. */
 static int answer(struct vv_lazy_pages *l, size_t i, uint64_t addr)
 {
 	struct vv_missing_pages *m = &l->memory[i];
@@ -159,7 +163,8 @@ static int handle(struct vv_lazy_pages *l, size_t i, const struct uffd_msg *e)
 	}
 }
 
-/* Faults come before whatever else is to be told; but where a page belongs may have changed by then, so they are answered last. */
+/* The kernel reports faults before other events. The address of a page may have changed by then, so
+ * faults are answered last. */
 static int listen_to(struct vv_lazy_pages *l, size_t i)
 {
 	struct uffd_msg e[EVENTS];
@@ -178,7 +183,7 @@ static int listen_to(struct vv_lazy_pages *l, size_t i)
 	return rc;
 }
 
-/* ---- criu -------------------------------------------------------------------------------------------------------------------- */
+/* ---- criu ------------------------------------------------------------------------------------ */
 
 static struct vv_missing_pages *find_memory(struct vv_lazy_pages *l, pid_t pid)
 {
@@ -188,7 +193,8 @@ static struct vv_missing_pages *find_memory(struct vv_lazy_pages *l, pid_t pid)
 	return NULL;
 }
 
-/* criu tells numbers as they are in the images: in a pid namespace of its own a process has another one here. 0: there is none. */
+/* criu reports the numbers of the images: in a private pid namespace the process has a different
+ * number here. Returns 0 if there is none. */
 static pid_t find_process(const struct vv_lazy_pages *l, pid_t number)
 {
 	struct vv_process_tree t = { 0 };
@@ -225,13 +231,15 @@ static int receive_memory(struct vv_lazy_pages *l, pid_t pid)
 	return rc || !l->watchdog.pid ? rc : vv_watchdog_watch(&l->watchdog, here, m->pidfd);
 }
 
-/* A number, negative for one that has ended already, and a descriptor for each process; then that all are there. */
+/* For each process criu sends a number (negative for an ended one) and a descriptor. FINISHED
+ * follows after all of them. */
 static int read_criu_message(struct vv_lazy_pages *l)
 {
 	int32_t word;
 	ssize_t n = recv(l->connection, &word, sizeof(word), MSG_WAITALL);
 
-	if (n == 0 || (n < 0 && errno == ECONNRESET)) { /* if that is too early, it is criu that says why */
+	/* If that is too early, criu reports the reason. */
+	if (n == 0 || (n < 0 && errno == ECONNRESET)) {
 		l->over = !l->finished;
 		close(l->connection);
 		l->connection = -1;
@@ -262,7 +270,8 @@ static int bind_all(struct vv_lazy_pages *l)
 	struct pollfd p = { l->connection, POLLIN, 0 };
 	int rc = 0;
 
-	while (rc == 0 && poll(&p, 1, 0) > 0) { /* what criu has said before it came to its hook */
+	/* Messages that criu has sent before it reached its hook. */
+	while (rc == 0 && poll(&p, 1, 0) > 0) {
 		rc = read_criu_message(l);
 		p.fd = l->connection;
 	}
@@ -280,7 +289,7 @@ static int release_processes(struct vv_lazy_pages *l)
 	return rc ? rc : vv_action_script_go(&l->hook);
 }
 
-/* ---- the thread -------------------------------------------------------------------------------------------------------------- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 enum { WORD, CRIU, HOOK, MEMORIES };
 
@@ -316,7 +325,8 @@ static int wait_for_something(struct vv_lazy_pages *l, bool idle)
 	return rc;
 }
 
-/* What nobody has asked for yet. *left: there is some; *found: it can be had. Those that have everything are listened to until all have: the watchdog holds
+/* Loads some pages without a fault. *left: some are missing; *found: they are available. Faults
+ * of complete processes are still read until all processes are complete: the watchdog holds
  * them, too. */
 static int bring_some(struct vv_lazy_pages *l, bool *left, bool *found)
 {
@@ -390,10 +400,10 @@ static void *work(void *arg)
 	if (rc) {
 		vv_err_context(rc, "the program was %s, because not all of its memory can be had", l->watchdog.pid ? "killed" : "not restored");
 		vv_err_save(rc, &l->error);
-		atomic_store(&l->failed, true); /* before criu hears of it */
+		atomic_store(&l->failed, true); /* before criu notices */
 		kill_all(l);
 		vv_action_script_close(&l->hook);
-		hang_up(l); /* what was not made yet will not be */
+		hang_up(l); /* criu cannot create the remaining processes */
 		if (l->met)
 			vv_process_tree_end_criu(l->criu->folder);
 	}
@@ -402,7 +412,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------------------- */
+/* ---- interface ------------------------------------------------------------------------------- */
 
 static int check_kernel(void)
 {
@@ -466,7 +476,8 @@ int vv_lazy_pages_open(struct vv_serve_images *images, struct vv_criu *c, bool h
 	return rc || held ? rc : vv_action_script_open(&(*out)->hook, c, "post-restore", NULL);
 }
 
-/* Processes of one tree share pages that criu finds to be the same, and would not then: so it is done for those that are alone. */
+/* Processes of one tree can share pages that criu finds to be equal; this method would lose that.
+ * So it is only for single processes. */
 int vv_lazy_pages_open_eager(struct vv_serve_images *images, struct vv_criu *c, struct vv_pool *pool, struct vv_lazy_pages **out)
 {
 	int rc;

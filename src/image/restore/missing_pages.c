@@ -29,11 +29,11 @@ static int put(const struct vv_missing_pages *m, uint64_t to, const uint8_t *fro
 	*gone = false;
 	if (ioctl(m->uffd, UFFDIO_COPY, &c) == 0)
 		return 0;
-	if (errno == ENOENT && len > page_size()) /* more than one area */
+	if (errno == ENOENT && len > page_size()) /* more than one memory area */
 		return put(m, to, from, (len / page_size() + 1) / 2 * page_size(), done, gone);
 	if (errno == EAGAIN || errno == ESRCH)
 		*done = c.copy > 0 ? (uint64_t)c.copy : 0;
-	else if (errno == EEXIST || (errno == ENOENT && m->runs)) /* there; or it runs, and has let go of it */
+	else if (errno == EEXIST || (errno == ENOENT && m->runs)) /* present, or unmapped by now */
 		*done = page_size();
 	else
 		return vv_err_sys(errno, "cannot give process %d its page at 0x%" PRIx64, (int)m->pid, to);
@@ -49,7 +49,7 @@ static int take(const struct vv_missing_pages *m, uint64_t at, struct vv_block_c
 	return 0;
 }
 
-/* A piece may end within a page: then it is put together. */
+/* Assembles one page from several pieces: a piece may end within a page. */
 static int put_page(const struct vv_missing_pages *m, uint64_t to, uint64_t at, uint64_t *done, bool *gone)
 {
 	uint8_t *page = vv_mem_new(1, page_size());
@@ -82,7 +82,7 @@ int vv_missing_pages_deliver(const struct vv_missing_pages *m, uint64_t to, uint
 	*done = 0;
 	if (rc)
 		return vv_err_context(rc, "the page at 0x%" PRIx64 " of process %d", to, (int)m->pid);
-	if (!p.len) { /* only of a hoard */
+	if (!p.len) { /* only with a remote buffer */
 		vv_remote_buffer_request(m->remote_buffer, at, len);
 		return 0;
 	}
@@ -129,7 +129,7 @@ int vv_missing_pages_zero(struct vv_missing_pages *m, uint64_t addr, uint64_t *d
 		vv_missing_pages_forget(m);
 	else if (errno == EAGAIN)
 		*done = 0;
-	else if (errno == EEXIST || errno == ENOENT) /* there, or not its memory any more: it looks again */
+	else if (errno == EEXIST || errno == ENOENT) /* present or unmapped: wake the thread */
 		ioctl(m->uffd, UFFDIO_WAKE, &z.range);
 	else
 		return vv_err_sys(errno, "cannot give process %d its page at 0x%" PRIx64, (int)m->pid, addr);

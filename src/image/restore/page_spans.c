@@ -10,7 +10,7 @@ void vv_page_spans_fini(struct vv_page_spans *s)
 	*s = (struct vv_page_spans){ 0 };
 }
 
-/* The first that ends behind an address. */
+/* Returns the first span that ends behind an address. */
 static size_t search(const struct vv_page_spans *s, uint64_t addr)
 {
 	size_t i;
@@ -52,7 +52,7 @@ const struct vv_page_span *vv_page_spans_find(const struct vv_page_spans *s, uin
 	return i < s->n && s->v[i].lo <= addr ? &s->v[i] : NULL;
 }
 
-/* Afterwards none reaches over the address. */
+/* Splits a span, so that none contains the address in its interior. */
 static int split(struct vv_page_spans *s, uint64_t addr)
 {
 	size_t i = search(s, addr);
@@ -100,7 +100,8 @@ int vv_page_spans_move(struct vv_page_spans *s, uint64_t from, uint64_t to, uint
 	int rc = take_out(s, from, from + len, &moved);
 
 	if (rc == 0)
-		rc = vv_page_spans_drop(s, to, to + len); /* what was there has gone */
+		/* The previous pages there are unmapped. */
+		rc = vv_page_spans_drop(s, to, to + len);
 	for (size_t i = 0; rc == 0 && i < moved.n; i++) {
 		struct vv_page_span x = { moved.v[i].lo - from + to, moved.v[i].hi - from + to, moved.v[i].at };
 

@@ -1,5 +1,5 @@
-/* An image in memory whose bytes come bit by bit, from the stores of other ranks: one thread fetches, another one uses what is there, and asks for what it
- * waits for. */
+/* An image in memory that is filled step by step from the stores of other ranks. One thread fetches
+ * bytes; another thread uses the present ones and requests the others. */
 #ifndef VV_IMAGE_RESTORE_REMOTE_BUFFER_H
 #define VV_IMAGE_RESTORE_REMOTE_BUFFER_H
 
@@ -11,28 +11,29 @@
 struct vv_remote_buffer {
 	uint8_t *bytes;
 	uint64_t len;
-	size_t pages, page; /* how many, and how large */
+	size_t pages, page; /* number and size */
 	atomic_uchar *state; /* of each page */
-	atomic_bool asked;   /* something new was, since vv_remote_buffer_take_request */
+	atomic_bool asked;   /* there was a request since vv_remote_buffer_take_request */
 };
 
-/* Nothing is there. VV_ENOMEM. */
+/* Creates an empty buffer. VV_ENOMEM. */
 int vv_remote_buffer_init(struct vv_remote_buffer *h, uint64_t len);
-/* What is empty is fine. */
+/* Accepts an empty struct. */
 void vv_remote_buffer_fini(struct vv_remote_buffer *h);
 
-/* How many bytes are there from `at` on, without a gap. */
+/* Returns the number of contiguous present bytes from `at` on. */
 uint64_t vv_remote_buffer_has(const struct vv_remote_buffer *h, uint64_t at);
-/* The first byte at or behind `at`, and before `end`, that is there; end: none is. */
+/* Returns the first present byte in at..end; end: there is none. */
 uint64_t vv_remote_buffer_find(const struct vv_remote_buffer *h, uint64_t at, uint64_t end);
-/* These come before others. What is there stays so. */
+/* Requests bytes, which are fetched before others. Present bytes stay present. */
 void vv_remote_buffer_request(struct vv_remote_buffer *h, uint64_t at, uint64_t len);
-/* Was something asked for since this was called last? */
+/* Returns whether there was a request since the last call. */
 bool vv_remote_buffer_take_request(struct vv_remote_buffer *h);
 
-/* What to fetch next of what lies at or behind `at`: a stretch of about so many bytes at most, that was asked for, or was not; 0: there is none. */
+/* Finds the next range to fetch from `at` on, of about `most` bytes at most. `asked` selects
+ * requested or other pages. Returns its length; 0: there is none. */
 uint64_t vv_remote_buffer_next(const struct vv_remote_buffer *h, uint64_t at, uint64_t most, bool asked, uint64_t *from);
-/* It is there now. */
+/* Marks a range as present. */
 void vv_remote_buffer_put(struct vv_remote_buffer *h, uint64_t at, uint64_t len);
 
 #endif

@@ -6,7 +6,7 @@
 
 struct wants {
 	struct vv_want *v;
-	size_t *file; /* of each */
+	size_t *file; /* of each want */
 	size_t n, cap, file_cap;
 };
 
@@ -26,7 +26,7 @@ static int add_want(const struct vv_remote_images *a, struct wants *w, size_t fi
 	return 0;
 }
 
-/* Of what was asked for, or of what was not; *bytes are wanted already, and `most` can be. */
+/* Adds requested or other ranges; *bytes is their sum so far, with the limit `most`. */
 static int list_wants(const struct vv_remote_images *a, struct wants *w, bool asked, uint64_t most, uint64_t *bytes)
 {
 	int rc = 0;
@@ -77,7 +77,7 @@ bool vv_remote_images_is_asked(struct vv_remote_images *a)
 	return asked;
 }
 
-/* Those of processes, and of memory that they share. */
+/* Images of the pages of processes and of shared memory. */
 static bool is_pages(const char *name)
 {
 	const char *slash = strrchr(name, '/');

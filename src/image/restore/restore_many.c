@@ -1,6 +1,8 @@
-/* Criu builds a tree and stands at a hook before its processes take a step. So all trees are built, one after another on each rank and on all ranks at
- * once, and let go by one word when all ranks say so. From there on criu does nothing that it expects to fail. If a rank is killed before it could give
- * its word, the others hear of that, and end what runs already; or, if they are killed as well, their watchdogs do. */
+/* CRIU builds a tree and waits at a hook before its processes run. So all trees are built, one
+ * after another on each rank and on all ranks in parallel. When all ranks agree, one permission per
+ * rank releases its trees. From there on, no step of criu is expected to fail. If a rank is killed
+ * before it gives its permission, the others notice and kill their running trees. If those ranks
+ * are killed as well, their watchdogs do it. */
 #include "image/restore/restore_many.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -24,34 +26,34 @@
 
 enum {
 	TREES_MOST = 1 << 22, /* the kernel has no more process numbers */
-	ROUND = 8 << 20,      /* bytes that come from afar together */
-	PAUSE_NS = 1000000,   /* before it is asked again who waits for something */
+	ROUND = 8 << 20,      /* bytes per round from other ranks' stores */
+	PAUSE_NS = 1000000,   /* before the next round of requests */
 };
 
 struct tree {
-	struct vv_serve_images *images; /* of all trees that one rank saved */
-	char folder[16];         /* among them, with its slash; empty: there is only one */
+	struct vv_serve_images *images; /* all trees of one saving rank */
+	char folder[16]; /* its folder among them, with the slash; empty: there is only one tree */
 	uint32_t number;
 	struct vv_criu criu;
 	struct vv_action_script hook;
-	struct vv_lazy_pages *lazy; /* NULL: all of it is there before it runs */
+	struct vv_lazy_pages *lazy; /* NULL: all pages are loaded before it runs */
 	struct vv_socket_files kept;
 	pid_t pid;
 };
 
 struct restore_group {
-	struct varve *v;      /* NULL: alone */
-	struct vv_group *g;   /* the same */
-	uint32_t rank, ranks; /* of those that restore */
+	struct varve *v;      /* NULL: a single process */
+	struct vv_group *g;   /* NULL: a single process */
+	uint32_t rank, ranks; /* of the restoring ranks */
 	const struct vv_lineage *lin;
 	uint64_t epoch;
 	const struct vv_restore_one_options *opt;
-	uint32_t saved_by;       /* ranks */
-	struct vv_serve_images *images; /* of those whose trees are this rank's to bring back */
+	uint32_t saved_by;       /* number of ranks */
+	struct vv_serve_images *images; /* of the ranks whose trees this rank restores */
 	size_t n_images;
 	struct tree *tree;
 	size_t n_trees, trees_cap;
-	struct vv_watchdog watchdog; /* until all ranks have let theirs go */
+	struct vv_watchdog watchdog; /* until all ranks have released their trees */
 	char what[192];
 };
 
@@ -65,7 +67,7 @@ static int agree(const struct restore_group *o, int rc)
 	return o->g ? vv_group_agree(o->g, o->g->comm, rc) : rc;
 }
 
-/* ---- images ------------------------------------------------------------------------------------------------------------------ */
+/* ---- images ---------------------------------------------------------------------------------- */
 
 static int look_at_epoch(struct restore_group *o)
 {
@@ -91,7 +93,7 @@ static int open_images(struct restore_group *o, struct vv_pool *pool)
 	return vv_find_images_open(&how, &o->images, &o->n_images);
 }
 
-/* ---- trees ------------------------------------------------------------------------------------------------------------------- */
+/* ---- trees ----------------------------------------------------------------------------------- */
 
 static int add_tree(struct restore_group *o, struct vv_serve_images *images, const char *name)
 {
@@ -110,7 +112,7 @@ static int add_tree(struct restore_group *o, struct vv_serve_images *images, con
 	return 0;
 }
 
-/* Sorted by name, those of a folder lie together. */
+/* The files are sorted by name, so those of a folder are adjacent. */
 static int list_trees(struct restore_group *o)
 {
 	int rc = 0;
@@ -129,7 +131,7 @@ static int list_trees(struct restore_group *o)
 	return rc;
 }
 
-/* Whose pages may come late? */
+/* Opens criu, and finds the pages that may be loaded late. */
 static int prepare(struct restore_group *o, struct tree *t)
 {
 	int rc = vv_criu_open(&t->criu);
@@ -138,7 +140,8 @@ static int prepare(struct restore_group *o, struct tree *t)
 	return rc || !o->opt->lazy ? rc : vv_lazy_pages_open(t->images, &t->criu, true, &t->lazy);
 }
 
-/* Before anything is made, all that criu gets is there, and whole; without lazy that is everything. */
+/* Before any process is created, all bytes for criu are present and intact; without lazy these are
+ * all bytes. */
 static int check(struct restore_group *o, int rc)
 {
 	for (size_t i = 0; rc == 0 && i < o->n_trees; i++)
@@ -163,7 +166,7 @@ static bool is_waiting(const struct vv_action_script *h, pid_t *first)
 	return true;
 }
 
-/* It is rebuilt, and does not run yet. */
+/* Rebuilds the tree; it does not run yet. */
 static int build(struct restore_group *o, struct tree *t)
 {
 	struct vv_serve_images *s = t->images;
@@ -193,7 +196,7 @@ static int build(struct restore_group *o, struct tree *t)
 	return rc;
 }
 
-/* If we end without a word, so do they. */
+/* If we end without closing the watchdog, it kills the trees. */
 static int bind_to_us(struct restore_group *o)
 {
 	int rc = o->g && o->n_trees ? vv_watchdog_open(&o->watchdog, NULL) : 0;
@@ -202,7 +205,7 @@ static int bind_to_us(struct restore_group *o)
 		pid_t pid = o->tree[i].pid;
 		int fd;
 
-		if (!pid) /* this criu does not tell */
+		if (!pid) /* this criu does not report it */
 			continue;
 		fd = pidfd_open(pid, 0);
 		rc = fd < 0 ? vv_err_sys(errno, "cannot watch process %d", (int)pid) : vv_watchdog_watch(&o->watchdog, pid, fd);
@@ -234,12 +237,12 @@ static int build_all(struct restore_group *o)
 	return rc ? rc : bind_to_us(o);
 }
 
-/* ---- pages that come late ---------------------------------------------------------------------------------------------------- */
+/* ---- late pages ------------------------------------------------------------------------------ */
 
-struct restore_many_aside { /* what is done on a thread of its own */
+struct restore_many_aside { /* work on a separate thread */
 	struct restore_group *o;
-	int (*run)(struct restore_group *o); /* NULL: nothing, after all */
-	pthread_mutex_t may; /* it waits for this */
+	int (*run)(struct restore_group *o); /* NULL: nothing to do after an error */
+	pthread_mutex_t may; /* the thread waits for this lock */
 	atomic_bool done;
 	struct vv_err_state error;
 };
@@ -261,7 +264,7 @@ static void look_again(struct restore_group *o)
 		vv_lazy_pages_wake(o->tree[i].lazy);
 }
 
-/* Until all ranks are done, what one of them waits for is read by all. */
+/* Until all ranks are done, all ranks together read the pages that one of them needs. */
 static int read_meanwhile(struct restore_group *o, struct restore_many_aside *x)
 {
 	struct vv_remote_images *a = &o->images[0].remote_images;
@@ -284,7 +287,8 @@ static int read_meanwhile(struct restore_group *o, struct restore_many_aside *x)
 	return rc;
 }
 
-/* criu looks at the memory of what it makes: if that is far away, somebody must bring it. All ranks come here together. */
+/* CRIU accesses the memory of the processes that it creates; missing pages in other ranks' stores
+ * must be loaded meanwhile. All ranks call this together. */
 static int with_memory(struct restore_group *o, int (*run)(struct restore_group *o))
 {
 	struct restore_many_aside x = { .o = o, .may = PTHREAD_MUTEX_INITIALIZER };
@@ -321,7 +325,7 @@ static bool is_needed(const struct restore_group *o)
 	return needed;
 }
 
-/* All ranks read together until none needs anything more. */
+/* All ranks read together until no rank needs more pages. */
 static int read_remote(struct restore_group *o)
 {
 	struct vv_remote_images *a = &o->images[0].remote_images;
@@ -338,7 +342,7 @@ static int read_remote(struct restore_group *o)
 	}
 }
 
-/* They run. If one of them cannot have all of its memory, none is to go on. */
+/* The trees run. If one of them cannot get all of its memory, none may continue. */
 static int bring_the_rest(struct restore_group *o)
 {
 	int rc = 0;
@@ -352,7 +356,7 @@ static int bring_the_rest(struct restore_group *o)
 	return agree(o, rc);
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------------------- */
+/* ---- interface ------------------------------------------------------------------------------- */
 
 static int by_number(const void *a, const void *b)
 {
@@ -361,7 +365,7 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The numbers of processes, each behind the number of its tree. */
+/* Extracts process numbers from words, which hold the number of the tree in the upper half. */
 static int collect(const uint64_t *word, size_t n, pid_t **out, size_t *n_out)
 {
 	pid_t *pid = vv_mem_new(n, sizeof(*pid));
@@ -415,7 +419,7 @@ static void close_sockets(struct restore_group *o, bool put_back)
 		vv_socket_files_close(&o->tree[i].kept, put_back);
 }
 
-/* What runs already ends with those that could not. */
+/* After a failure, kills the trees that already run. */
 static void disband(struct restore_group *o, int rc)
 {
 	if (rc == 0)
@@ -436,7 +440,7 @@ static void disband(struct restore_group *o, int rc)
 	vv_mem_free(o->images);
 }
 
-/* One that nobody waits for needs no hook. */
+/* A single tree needs no hook, because it does not wait for others. */
 static int run_one(const struct restore_group *o, struct vv_pool *pool, const struct vv_restore_one_options *opt, struct vv_restore_many *out)
 {
 	pid_t pid = 0;
@@ -448,7 +452,7 @@ static int run_one(const struct restore_group *o, struct vv_pool *pool, const st
 	return rc ? rc : collect(&word, 1, &out->all, &out->n_all);
 }
 
-/* Of a process alone: is the epoch that of one tree? */
+/* For a single process: returns whether the epoch holds one tree. */
 static int is_single(const struct restore_group *o, struct vv_pool *pool, bool *single)
 {
 	struct vv_unpack files = { 0 };

@@ -33,7 +33,7 @@ int vv_restore_one_pid(const struct vv_criu *c, pid_t *pid)
 	return n > 0 ? 0 : vv_err_set(VV_EIO, "criu does not say which process it has restored");
 }
 
-/* Everything is checked while criu makes itself ready: it has no image before that. */
+/* Everything is checked while criu starts: it gets no image before that. */
 static int serve(struct vv_serve_images *s, struct vv_lazy_pages *l, const struct vv_criu *c, struct vv_socket_files *kept, bool late)
 {
 	int rc = vv_serve_images_check(s, !late);
@@ -101,7 +101,9 @@ int vv_restore_one_run(const struct vv_lineage *lin, uint64_t epoch, struct vv_p
 		opt->runs(opt->arg, *pid);
 	if (rc == 0 && l)
 		rc = vv_lazy_pages_wait(l);
-	if (rc) /* what was made so far would hold its numbers, or lacks some of its memory: it ends before that can be seen */
+	/* An incomplete tree would keep its numbers, or lacks some memory: it is killed before that
+	 * is visible. */
+	if (rc)
 		vv_process_tree_clear();
 	vv_socket_files_close(&kept, true);
 	vv_lazy_pages_close(l);

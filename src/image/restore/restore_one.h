@@ -1,4 +1,4 @@
-/* An epoch becomes a process again, and all that were below it. */
+/* Restores one process tree from an epoch. */
 #ifndef VV_IMAGE_RESTORE_RESTORE_ONE_H
 #define VV_IMAGE_RESTORE_RESTORE_ONE_H
 
@@ -9,21 +9,24 @@
 #include <sys/types.h>
 
 struct vv_restore_one_options {
-	bool shell_job; /* its terminal is ours */
+	bool shell_job; /* it uses our terminal */
 	const char *const *extra;
 	size_t n_extra;
-	uint64_t memory; /* of images at a time; 0: half of what is free */
-	bool lazy;       /* it runs before all of its memory is there */
+	uint64_t memory; /* bytes of images at a time; 0: half of the free memory */
+	bool lazy;       /* it runs before all of its memory is loaded */
 	void *arg;
-	void (*runs)(void *arg, pid_t pid); /* may be NULL: told as soon as it does */
+	void (*runs)(void *arg, pid_t pid); /* called as soon as it runs; may be NULL */
 };
 
-/* It runs, and all of its memory is there; with its old number, as a child of this process (which must have been made the reaper of its kin by vv_restore_one_adopt) or, if that ends, of
- * the system. This process has no other children that matter: after a failure all of them end. */
+/* On return the tree runs, with all of its memory and its old numbers. It is a child of this
+ * process, which must have become a subreaper by vv_restore_one_adopt. When this process ends, the
+ * system adopts the tree. This process must have no other children: after a failure all of them are
+ * killed. */
 int vv_restore_one_run(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, const struct vv_restore_one_options *opt, pid_t *pid);
 void vv_restore_one_adopt(void);
 
-/* Parts of it, for several that come back together (image/criu/tree_names.h): criu is started; and, when it has ended, says whom it brought back. */
+/* Parts of vv_restore_one_run, for several trees together (image/criu/tree_names.h). The first
+ * starts criu. The second reads the number of the restored process after criu's end. */
 int vv_restore_one_start(struct vv_criu *c, const struct vv_restore_one_options *opt);
 int vv_restore_one_pid(const struct vv_criu *c, pid_t *pid);
 

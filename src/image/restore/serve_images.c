@@ -14,17 +14,18 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* ---- damage: which part of a process's memory lies at a place of an image of pages ------------------------------------------------- */
+/* ---- damage: the memory area at an offset of an image of pages ------------------------------- */
 
 enum { AREA_WORDS = 160 };
 
 struct serve_images_place {
 	struct vv_serve_images *serve;
-	const char *name; /* of the image of pages, */
-	size_t folder;    /* which begins with so many bytes of a folder */
+	const char *name; /* of the image of pages */
+	size_t folder;    /* length of the folder in the name */
 };
 
-/* Nobody goes by what is in the pages; and they may be what is damaged. */
+/* Returns zeros: the outline does not depend on the contents of the pages, and these may be
+ * damaged. */
 static int read_none(void *arg, uint64_t at, void *to, size_t n)
 {
 	(void)arg, (void)at;
@@ -58,7 +59,8 @@ static const struct vv_variable *area_at(const struct vv_outline *o, uint64_t at
 	return NULL;
 }
 
-/* " (heap)", " (library, libc.so.6/data)", or "" where the other images do not say so. The caller's error, of damage, stays. */
+/* Writes " (heap)", " (library, libc.so.6/data)", or "" if the other images do not give the area.
+ * Keeps the caller's VV_EDAMAGED error. */
 static void name_area(struct vv_serve_images *s, size_t file, uint64_t at, char words[AREA_WORDS])
 {
 	struct vv_unpack_file image = vv_unpack_at(&s->files, file);
@@ -81,32 +83,32 @@ static void name_area(struct vv_serve_images *s, size_t file, uint64_t at, char 
 	vv_err_restore(&error);
 }
 
-/* ---- serving ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- pipes ----------------------------------------------------------------------------------- */
 
 enum {
-	SMALL = 64 << 10,  /* an image that is not larger is copied: it fits the pipe */
-	WHOLE = 64 << 20,  /* of an image that is read by us */
-	PIPE = 4 << 20,    /* of others; where that is not allowed, what it has will do */
-	TURN = 8 << 20,    /* written into one pipe before the others are looked at */
+	SMALL = 64 << 10,  /* a smaller image is copied: it fits into the pipe */
+	WHOLE = 64 << 20,  /* limit of an image that we read ourselves */
+	PIPE = 4 << 20,    /* for larger images; without the permission the default size works */
+	TURN = 8 << 20,    /* bytes for one pipe before the others are polled */
 };
 
 struct pin { /* a piece that may still be in the pipe */
 	struct vv_block_cache_piece piece;
 	size_t len;
-	uint64_t end; /* of all that was sent, with it */
+	uint64_t end; /* total of sent bytes, including this piece */
 };
 
 struct vv_serve_images_pipe {
 	int fd;
 	size_t file, part;
-	uint64_t at;   /* in the part: what was written of it */
-	uint64_t sent; /* in all */
-	uint64_t told; /* how far what comes is being decoded */
+	uint64_t at;   /* written bytes of the part */
+	uint64_t sent; /* total of written bytes */
+	uint64_t told; /* end of the read-ahead */
 	struct pin *pin;
 	size_t first, n, cap;
 };
 
-/* ---- reading ----------------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 uint64_t vv_serve_images_memory(void)
 {
@@ -136,7 +138,7 @@ int vv_serve_images_refuse(const struct vv_serve_images *s, int rc)
 	return rc == VV_EDAMAGED ? vv_err_context(rc, "nothing was restored, because epoch %" PRIu64 " is damaged", s->files.epoch) : rc;
 }
 
-/* At first criu gets all of each. */
+/* At first criu gets every image completely. */
 static int make_parts(struct vv_serve_images *s)
 {
 	int rc = 0;
@@ -215,7 +217,7 @@ int vv_serve_images_check(struct vv_serve_images *s, bool all)
 	uint64_t at = 0;
 	int rc;
 
-	if (!s->cache) /* it was, when it was read */
+	if (!s->cache) /* it was checked when it was read */
 		return 0;
 	for (size_t i = 0; all && i < s->files.n_files; i++)
 		vv_block_cache_want(s->cache, i, 0, length_of(s, i));
@@ -230,7 +232,7 @@ int vv_serve_images_check(struct vv_serve_images *s, bool all)
 	return vv_serve_images_refuse(s, rc);
 }
 
-/* By the name that criu knows, which has no folder. */
+/* criu's names have no folder. */
 size_t vv_serve_images_find(const struct vv_serve_images *s, const char *name)
 {
 	size_t i = 0, skip = strlen(s->folder);
@@ -304,7 +306,7 @@ int vv_serve_images_listen(struct vv_serve_images *s, const char *folder)
 	return vv_stream_protocol_listen(folder, true, &s->listening);
 }
 
-/* ---- serving ----------------------------------------------------------------------------------------------------------------- */
+/* ---- serving --------------------------------------------------------------------------------- */
 
 static int answer(struct vv_serve_images *s)
 {
@@ -332,7 +334,7 @@ static int answer(struct vv_serve_images *s)
 	return rc;
 }
 
-/* Gives back what criu has read; at the end, what is still in the pipe as well. */
+/* Releases the pieces that criu has read; with `all`, also those that are still in the pipe. */
 static void unpin(struct vv_serve_images *s, struct vv_serve_images_pipe *p, bool all)
 {
 	int unread = 0;
@@ -358,7 +360,8 @@ static void end_pipe(struct vv_serve_images *s, size_t i)
 	*p = s->pipe[--s->n_pipes];
 }
 
-/* Of small images a copy; of others the pages themselves, so they must stay as they are until criu has read them. */
+/* Copies small images. Of others it passes the pages themselves, which must not change until criu
+ * has read them. */
 static ssize_t hand_over(struct vv_serve_images *s, struct vv_serve_images_pipe *p, const struct vv_block_cache_piece *piece, size_t len)
 {
 	const struct iovec v = { (void *)(uintptr_t)piece->bytes, len };
@@ -378,7 +381,8 @@ static ssize_t hand_over(struct vv_serve_images *s, struct vv_serve_images_pipe 
 	return n;
 }
 
-/* One piece of it. *n: bytes; 0: none just now; -1: criu has read enough of it (it looks at the first of some images only). */
+/* Writes one piece. *n: bytes; 0: the pipe is full; -1: criu has closed the pipe (of some images it
+ * reads only the beginning). */
 static int write_piece(struct vv_serve_images *s, struct vv_serve_images_pipe *p, const struct vv_serve_images_part *part, ssize_t *n, bool *full)
 {
 	uint64_t at = part->at + p->at, left = part->len - p->at;
@@ -429,12 +433,13 @@ static int write_some(struct vv_serve_images *s, size_t i)
 
 enum { SOCKET, CRIU, HOOK, PIPES };
 
-/* 1: criu has ended, or stands at the hook. */
+/* Returns 1 if criu has ended or waits at the hook. */
 static int react(struct vv_serve_images *s, const struct pollfd *poll, size_t n_pipes)
 {
 	int rc = 0;
 
-	for (size_t i = n_pipes; rc == 0 && i > 0; i--) /* from the end: one that ends is replaced by the last */
+	/* From the end: a closed pipe is replaced by the last one. */
+	for (size_t i = n_pipes; rc == 0 && i > 0; i--)
 		if (poll[PIPES + i - 1].revents)
 			rc = write_some(s, i - 1);
 	if (rc == 0 && poll[SOCKET].revents && s->connection >= 0) {

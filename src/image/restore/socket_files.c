@@ -10,7 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { UNIX_SOCKET = 16, NAME = 11, FOLDER = 14 }; /* fields of criu's file_entry and unix_sk_entry */
+/* Fields of criu's file_entry and unix_sk_entry. */
+enum { UNIX_SOCKET = 16, NAME = 11, FOLDER = 14 };
 
 struct vv_socket_files_file {
 	char *path, *kept;
@@ -21,7 +22,7 @@ static int length_of(struct vv_proto text)
 	return (int)strnlen((const char *)text.p, text.n < PATH_MAX ? text.n : PATH_MAX);
 }
 
-/* An abstract name begins with a NUL, and is no file's. */
+/* An abstract name begins with a NUL and is not a file. */
 static int path_of(struct vv_proto socket, char **out)
 {
 	struct vv_proto name = vv_proto_body(socket, NAME), folder = vv_proto_body(socket, FOLDER);
@@ -88,7 +89,7 @@ void vv_socket_files_close(struct vv_socket_files *k, bool put_back)
 
 		if (put_back && rename(f->kept, f->path) < 0)
 			vv_log_warn("socket '%s' is lost: '%s' cannot be renamed (%s)", f->path, f->kept, strerror(errno));
-		unlink(f->kept); /* it is still there if both names led to one file */
+		unlink(f->kept); /* rename leaves it if both names led to one file */
 		vv_mem_free(f->path);
 		vv_mem_free(f->kept);
 	}

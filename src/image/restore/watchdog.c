@@ -14,12 +14,12 @@
 
 enum {
 	WARDENS = 2,
-	COMMAND = STDIN_FILENO + 1, /* in a watchdog: the pidfd of the command */
-	MOST = 4096, /* processes; others are found as their kin */
+	COMMAND = STDIN_FILENO + 1, /* the pidfd of the command, in a watchdog */
+	MOST = 4096, /* processes; further ones are found as descendants */
 };
 
 struct message {
-	pid_t pid; /* 0: the descriptor is to be held; -1: the end, all is well */
+	pid_t pid; /* 0: hold the descriptor; -1: regular end */
 };
 
 static int send_process(int to, pid_t pid, int fd)
@@ -29,7 +29,7 @@ static int send_process(int to, pid_t pid, int fd)
 	return vv_fd_passing_send(to, &w, sizeof(w), fd) == (ssize_t)sizeof(w) ? 0 : vv_err_sys(errno, "cannot send to the watchdog of a process");
 }
 
-/* Its number may be another's by now, unless its pidfd says that it still lives. */
+/* Another process may have its number by now, unless its pidfd shows that it still lives. */
 static void kill_tree(pid_t pid, int pidfd)
 {
 	struct vv_process_tree t = { 0 };
@@ -42,7 +42,8 @@ static void kill_tree(pid_t pid, int pidfd)
 	vv_process_tree_fini(&t);
 }
 
-/* The next word, of whoever is before us. False: it is gone, or the one behind us is. */
+/* Receives the next message from the predecessor; false: the predecessor or the successor has
+ * ended. */
 static bool receive(int from, const struct vv_watchdog *next, struct message *w, int *fd)
 {
 	struct pollfd p[] = { { from, POLLIN, 0 }, { next->to, 0, 0 } };
@@ -52,7 +53,8 @@ static bool receive(int from, const struct vv_watchdog *next, struct message *w,
 	return (p[0].revents || !p[1].revents) && vv_fd_passing_receive(from, w, sizeof(*w), fd) == (ssize_t)sizeof(*w);
 }
 
-/* The command may start criu after a watchdog has ended; so criu is ended until the command has ended, or has closed its watchdog. */
+/* The command may start criu after a watchdog has ended. So criu is killed repeatedly until the
+ * command has ended or has closed its watchdog. */
 static void end_criu(const char *folder, int from, const struct vv_watchdog *next)
 {
 	struct pollfd p[] = { { COMMAND, POLLIN, 0 }, { next->pid ? from : -1, 0, 0 } };
@@ -64,7 +66,7 @@ static void end_criu(const char *folder, int from, const struct vv_watchdog *nex
 	vv_process_tree_end_criu(folder);
 }
 
-/* Descriptors that are to be held are just not closed. */
+/* Held descriptors are just not closed. */
 __attribute__((noreturn)) static void watch(int from, struct vv_watchdog *next, const char *folder)
 {
 	static struct {
@@ -105,7 +107,7 @@ static int open_some(struct vv_watchdog *g, const char *folder, int command, uns
 		return vv_err_sys(errno, "cannot make sockets for the watchdog of a process");
 	pid = fork();
 	if (pid == 0) {
-		setsid(); /* what is typed at the terminal is not for it, and what is open here neither */
+		setsid(); /* no signals of the terminal, and none of our descriptors */
 		prctl(PR_SET_NAME, "pages-warden");
 		dup2(ends[0], STDIN_FILENO);
 		dup2(command, COMMAND);

@@ -1,7 +1,8 @@
-/* Processes that outlive this one. A program whose pages are still to come must not run on without whoever brings them: the kernel would give it zeros.
- * Nor must one of a group, if another of it does not come back. So a watchdog holds what the faults are told by; and if this process ends without a
- * word, it kills the program. There are two watchdogs, who watch each other, under another name than ours: who kills us by name, or one of them, has
- * the program killed. */
+/* Processes that outlive this one. A program with missing pages must not continue without its page
+ * server: the kernel would give it zeros. A tree of a group must not continue if another tree is
+ * not restored. So a watchdog holds the userfaultfds, and kills the program if this process ends
+ * without closing it. Two watchdogs watch each other, under a different process name than ours. So
+ * the program is also killed if we are killed by name, or one watchdog is killed. */
 #ifndef VV_IMAGE_RESTORE_WATCHDOG_H
 #define VV_IMAGE_RESTORE_WATCHDOG_H
 
@@ -14,13 +15,13 @@ struct vv_watchdog {
 
 #define VV_WATCHDOG_NONE { .to = -1 }
 
-/* folder: that of a criu, which ends with the program; NULL: there is none any more. */
+/* folder: of a criu that is killed with the program; NULL: there is none any more. */
 int vv_watchdog_open(struct vv_watchdog *g, const char *folder);
-/* It holds a descriptor as well, from now on. */
+/* Makes the watchdog hold a descriptor as well. */
 int vv_watchdog_hold(struct vv_watchdog *g, int fd);
-/* It looks after a process, by its pidfd, and after all that is below it. */
+/* Makes the watchdog watch a process, by its pidfd, and its descendants. */
 int vv_watchdog_watch(struct vv_watchdog *g, pid_t pid, int pidfd);
-/* All is well: it ends. What is empty is fine. */
+/* Ends the watchdog without killing a process. Accepts an empty struct. */
 void vv_watchdog_close(struct vv_watchdog *g);
 
 #endif

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 enum {
-	SIDES = 16,      /* criu hands over 8 MiB at a time */
-	BYTES = 1 << 20, /* in each of them; what every user may have in a pipe */
-	HELPERS = 4,     /* memory is not any faster */
+	SIDES = 16,      /* criu passes 8 MiB at a time */
+	BYTES = 1 << 20, /* in each of them: the limit for an unprivileged user's pipe */
+	HELPERS = 4,     /* more threads do not copy faster */
 };
 
 struct drain_pipe_side {
@@ -35,7 +35,8 @@ static int open_sides(struct vv_drain_pipe *d)
 
 		if (pipe2(s->pipe, O_CLOEXEC) < 0)
 			return d->n_sides ? 0 : vv_err_sys(errno, "cannot make a pipe");
-		(void)!fcntl(s->pipe[0], F_SETPIPE_SZ, BYTES); /* or it holds less at a time */
+		/* Otherwise it holds less at a time. */
+		(void)!fcntl(s->pipe[0], F_SETPIPE_SZ, BYTES);
 	}
 	return 0;
 }
@@ -43,7 +44,7 @@ static int open_sides(struct vv_drain_pipe *d)
 int vv_drain_pipe_open(struct vv_drain_pipe **out)
 {
 	struct vv_drain_pipe *d = vv_mem_new(1, sizeof(*d));
-	unsigned others = vv_pool_cores() - 1; /* one is criu's */
+	unsigned others = vv_pool_cores() - 1; /* one core is for criu */
 	int rc = d ? vv_pool_new(others < HELPERS ? others : HELPERS, &d->pool) : VV_ENOMEM;
 
 	if (d)
@@ -75,7 +76,7 @@ void vv_drain_pipe_close(struct vv_drain_pipe *d)
 	vv_mem_free(d);
 }
 
-/* Its bytes are in the pipe already, so it never waits. */
+/* Its bytes are in the pipe already, so it never blocks. */
 static void copy(struct vv_task *t)
 {
 	struct drain_pipe_side *s = (struct drain_pipe_side *)t;

@@ -1,5 +1,6 @@
-/* Pages out of criu's pipe into memory, while a process stands still. Copying takes longer than criu takes to fill the pipe, so what is in it is moved on by
- * reference, into pipes of our own, and copied from there on several cores: criu never waits for a copy, while there is a pipe left. */
+/* Moves pages from criu's pipe into memory, while a process is frozen. A copy takes longer than
+ * criu needs to fill the pipe. So the pages are moved by reference into our own pipes, and copied
+ * from there on several cores. While one of these pipes is free, criu never waits for a copy. */
 #ifndef VV_IMAGE_SAVE_DRAIN_PIPE_H
 #define VV_IMAGE_SAVE_DRAIN_PIPE_H
 
@@ -10,14 +11,15 @@ struct vv_drain_pipe;
 struct vv_pool;
 
 int vv_drain_pipe_open(struct vv_drain_pipe **out);
-/* Moves up to n bytes on; they are at `to` after vv_drain_pipe_wait. *took is 0 at the end of the pipe. 1: some, or the end; 0: nothing yet. */
+/* Moves up to n bytes; they are at `to` after vv_drain_pipe_wait. *took is 0 at the end of the
+ * pipe. Returns 1 for some bytes or the end, 0 if there is nothing yet. */
 int vv_drain_pipe_take(struct vv_drain_pipe *d, int fd, uint8_t *to, size_t n, size_t *took);
-/* The same for what nobody needs: it is not even read. */
+/* The same for unneeded bytes, which are discarded unread. */
 int vv_drain_pipe_skip(struct vv_drain_pipe *d, int fd, size_t *took);
-/* Everything that was taken is in memory. */
+/* Waits until all moved bytes are in memory. */
 int vv_drain_pipe_wait(struct vv_drain_pipe *d);
-/* Its threads, for other work while there is nothing to take. */
+/* Its threads, for other work while the pipe is idle. */
 struct vv_pool *vv_drain_pipe_pool(struct vv_drain_pipe *d);
-void vv_drain_pipe_close(struct vv_drain_pipe *d); /* NULL is fine */
+void vv_drain_pipe_close(struct vv_drain_pipe *d); /* accepts NULL */
 
 #endif

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- what criu says of its dump ------------------------------------------------------------------------------------------------ */
+/* ---- criu's statistics of a dump ------------------------------------------------------------- */
 
 enum { STATS_OF_DUMP = 1, STATS_FROZEN = 2, STATS_MOST = 512 };
 
@@ -43,7 +43,7 @@ static double frozen_time(const struct vv_criu *c)
 	return n > 0 ? frozen_in(bytes, (size_t)n) : 0;
 }
 
-/* ---- the verb ---------------------------------------------------------------------------------------------------------------- */
+/* ---- saving ---------------------------------------------------------------------------------- */
 
 static int look(pid_t pid, struct vv_process_tree *t)
 {
@@ -86,7 +86,7 @@ int vv_dump_check(const struct vv_dump_options *opt)
 	return rc ? rc : vv_criu_version(&version);
 }
 
-struct subject { /* a tree that is saved */
+struct subject { /* a tree to be saved */
 	struct vv_criu criu;
 	struct vv_image_input capture;
 	char pid[16], what[64];
@@ -141,7 +141,7 @@ static void close_all(struct subject *s, size_t n)
 	vv_mem_free(s);
 }
 
-/* All of them end, if that is asked for, or none does: they wait for the same word. */
+/* Either all trees end, if requested, or none: they share one permission. */
 static int give_word(struct subject *s, size_t n, int rc)
 {
 	struct vv_err_state error;
@@ -156,10 +156,11 @@ static int give_word(struct subject *s, size_t n, int rc)
 	return error.code ? vv_err_restore(&error) : 0;
 }
 
-/* Who restores next needs their numbers: what is to end must have ended. */
+/* A later restore needs their numbers, so killed processes must have ended on return. */
 static int conclude(struct subject *s, const struct vv_dump_options *opt, int rc)
 {
-	struct vv_process_tree *t = rc || opt->leave_running ? NULL : vv_mem_new(opt->n_pids, sizeof(*t)); /* all of them stand still by now */
+	/* All of them are frozen by now. */
+	struct vv_process_tree *t = rc || opt->leave_running ? NULL : vv_mem_new(opt->n_pids, sizeof(*t));
 
 	for (size_t i = 0; t && i < opt->n_pids; i++)
 		if (vv_process_tree_list(opt->pid[i], &t[i]) < 0)
@@ -207,7 +208,7 @@ static int dump(struct varve *v, struct subject *s, const struct vv_tree_names_p
 	return rc;
 }
 
-/* Of all ranks'; one of them may have failed to let its process go. */
+/* Maximum over all ranks; a rank may have failed to release its process. */
 static int longest_frozen(struct vv_group *g, int rc, double *seconds)
 {
 	uint64_t us = (uint64_t)(*seconds * 1e6);

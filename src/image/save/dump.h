@@ -1,4 +1,4 @@
-/* A process and all below it become an epoch. */
+/* Saves process trees as an epoch. */
 #ifndef VV_IMAGE_SAVE_DUMP_H
 #define VV_IMAGE_SAVE_DUMP_H
 
@@ -8,29 +8,30 @@
 struct vv_dump_options {
 	const pid_t *pid;
 	size_t n_pids;
-	bool leave_running; /* else it ends, once the epoch is durable */
-	bool precopy;       /* most is copied before it is frozen */
-	bool shell_job;     /* it belongs to a shell's session, or has its terminal */
-	uint64_t memory;      /* for its pages, while it stands still; 0: half of what is free */
+	bool leave_running; /* otherwise it ends once the epoch is durable */
+	bool precopy;       /* most memory is copied before it is frozen */
+	bool shell_job;     /* it belongs to a shell's session, or uses its terminal */
+	uint64_t memory; /* bytes for its pages while it is frozen; 0: half of the free memory */
 	const char *segments; /* engine/files/segment_policy.h */
-	const char *const *extra; /* words for criu's command line */
+	const char *const *extra; /* additional arguments for criu */
 	size_t n_extra;
 	struct vv_progress progress;
 };
 
 struct vv_dump_report {
 	struct vv_pack_report pack;
-	double frozen_s; /* how long it stood still; 0: not known */
-	uint64_t precopied;  /* bytes that were copied before that, and had not changed */
-	uint64_t late;   /* bytes of the same processes that were not, or had */
-	char why[200];   /* some were not copied before, or none; empty: all that are worth while were */
+	double frozen_s; /* duration of the freeze; 0: unknown */
+	uint64_t precopied;  /* bytes that were copied before the freeze and had not changed */
+	uint64_t late;   /* other bytes of the same processes */
+	char why[200]; /* reason why memory was not copied before; empty: all suitable memory was */
 };
 
-/* What can be said before there is a store: criu and the process are there, the options make sense. */
+/* Checks that need no store: criu and the processes exist, and the options are valid. */
 int vv_dump_check(const struct vv_dump_options *opt);
-/* All but storing it: can it be done? It stands still for as long as that takes, and runs on. */
+/* Does everything except storing, to test whether a dump is possible. The process is frozen during
+ * the test and continues afterwards. */
 int vv_dump_try(const struct vv_dump_options *opt);
-/* If it fails the process runs on, and the store is as it was. */
+/* After a failure the process continues, and the store is unchanged. */
 int vv_dump_run(struct varve *v, const struct vv_dump_options *opt, struct vv_dump_report *out);
 void vv_dump_report_fini(struct vv_dump_report *r);
 

@@ -1,6 +1,8 @@
-/* CRIU moves the pages of a frozen process into our pipes without copying them: until they are read they are still the process's own. So it is held
- * by a hook, behind its last image and before it lets the process go, until all of them are in memory; or, where the process is to end, until the
- * epoch is durable. If we die meanwhile the hook fails, and criu lets the process run on. */
+/* CRIU moves the pages of a frozen process into our pipes without copying them: until they are
+ * read, they still belong to the process. So a hook stops criu after its last image, before it
+ * releases the process. It waits until all pages are in memory. If the process is to end, it waits
+ * until the epoch is durable. If we die meanwhile, the hook fails, and criu lets the process
+ * continue. */
 #include "image/save/image_input.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -21,31 +23,31 @@
 enum {
 	PAGE = 4096,
 	LEAST = 1 << 20,     /* bytes of pages at a time */
-	SLACK = 64 << 20,    /* it may have grown by the time it is frozen */
-	OTHER = 16 << 10,    /* of what is not pages, at a time, */
-	OTHER_MOST = 64 << 20, /* and in all */
-	PATIENCE_MS = 30000, /* for the end of a pipe behind the last image */
+	SLACK = 64 << 20,    /* the process may have grown by the time it is frozen */
+	OTHER = 16 << 10,    /* bytes of other images at a time */
+	OTHER_MOST = 64 << 20, /* limit of their sum */
+	PATIENCE_MS = 30000, /* for the end of a pipe after the last image */
 };
 
-enum { SOCKET, HOOK, CRIU, STREAMS }; /* what is waited for */
+enum { SOCKET, HOOK, CRIU, STREAMS }; /* indices of poll */
 
 struct vv_image_input_stream {
 	char name[VV_STREAM_PROTOCOL_NAME];
 	int fd; /* -1: it has ended */
 	bool told;
-	struct vv_buf bytes; /* what has come, if it is not pages, */
-	size_t told_n;       /* and how much of it was handed on */
+	struct vv_buf bytes; /* contents of an image without pages */
+	size_t told_n;       /* bytes of it that were delivered */
 	bool is_pages, is_pagemap;
 	struct vv_page_buffer_file pages;
-	struct vv_precopied_file ahead; /* its pages were copied before */
-	bool thrown_away;      /* so they are, as they come */
+	struct vv_precopied_file ahead; /* used if its pages were copied before the freeze */
+	bool thrown_away;      /* its pages are discarded as they come */
 	uint64_t len; /* of pages so far */
-	const struct vv_image_input_stream *pagemap; /* that tells of them */
-	struct vv_process_areas *areas; /* NULL: nobody knows */
-	uint8_t segment; /* of pages of which nobody knows */
+	const struct vv_image_input_stream *pagemap; /* describes these pages */
+	struct vv_process_areas *areas; /* NULL: unknown */
+	uint8_t segment; /* of pages without known areas */
 };
 
-/* ---- criu -------------------------------------------------------------------------------------------------------------------- */
+/* ---- criu ------------------------------------------------------------------------------------ */
 
 static int start(struct vv_image_input *c)
 {
@@ -67,7 +69,7 @@ static void shut(int *fd)
 	*fd = -1;
 }
 
-/* What its log does not tell, a look at the process may. */
+/* If criu's log gives no reason, a check of the process may find one. */
 static int wait_for_criu(struct vv_image_input *c)
 {
 	int rc = vv_criu_wait(c->criu, c->opt.what);
@@ -83,9 +85,9 @@ static int say_go(struct vv_image_input *c)
 	return rc ? rc : wait_for_criu(c);
 }
 
-/* ---- whose pages ------------------------------------------------------------------------------------------------------------- */
+/* ---- the process of a stream ----------------------------------------------------------------- */
 
-/* The process that an image tells of; 0: none that we see. */
+/* Returns the process of a pagemap; 0: there is none in our tree. */
 static pid_t find_process(const struct vv_image_input *c, const char *pagemap)
 {
 	long inside = strtol(pagemap + strlen("pagemap-"), NULL, 10);
@@ -96,7 +98,8 @@ static pid_t find_process(const struct vv_image_input *c, const char *pagemap)
 	return 0;
 }
 
-/* What was copied of this process before is of use, or its place is free again. */
+/* Decides whether the earlier copy of this process is used; otherwise frees its part of the
+ * buffer. */
 static int look_ahead(struct vv_image_input *c, struct vv_image_input_stream *s, pid_t pid)
 {
 	size_t from, len;
@@ -106,7 +109,8 @@ static int look_ahead(struct vv_image_input *c, struct vv_image_input_stream *s,
 	return len ? vv_page_buffer_give(&c->room, from, len) : 0;
 }
 
-/* Pages follow the pagemap that tells of them; those of no process are shared memory. By now all processes stand still. */
+/* The image of pages follows its pagemap; pages without a process are shared memory. All processes
+ * are frozen by now. */
 static int look_around(struct vv_image_input *c, struct vv_image_input_stream *s)
 {
 	size_t i = c->streams.n_streams;
@@ -133,7 +137,7 @@ static int look_around(struct vv_image_input *c, struct vv_image_input_stream *s
 	return rc ? rc : look_ahead(c, s, pid);
 }
 
-/* ---- streams ----------------------------------------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 static int begin_stream(struct vv_image_input *c)
 {
@@ -199,13 +203,14 @@ static int read_other(struct vv_image_input *c, struct vv_image_input_stream *s)
 	return vv_buf_check(&s->bytes);
 }
 
-/* Where its pages are. */
+/* Returns the buffer ranges of its pages. */
 static const struct vv_page_buffer_file *pages_of(const struct vv_image_input_stream *s)
 {
 	return s->thrown_away ? &s->ahead.file : &s->pages;
 }
 
-/* While it stands still criu lets it do a thing or two, and the kernel notes in its memory where that was (rseq): what does not hold any more may differ. */
+/* During the freeze criu runs code in the process, and the kernel records its position in the
+ * memory (rseq). So changed pages are found again before the comparison, since they may differ. */
 static int check(struct vv_image_input *c, struct vv_image_input_stream *s)
 {
 	size_t from, len;
@@ -214,7 +219,8 @@ static int check(struct vv_image_input *c, struct vv_image_input_stream *s)
 	return vv_precopied_file_compare(&s->ahead, &c->room, &s->pages);
 }
 
-/* All images have come, and the process still stands still: what was thrown away is needed now. */
+/* All images have come, and the process is still frozen: reads the contents of the discarded
+ * pages. */
 static int fetch_all(struct vv_image_input *c)
 {
 	int rc = 0;
@@ -234,7 +240,7 @@ static int fetch_all(struct vv_image_input *c)
 	return rc;
 }
 
-/* ---- reading all ------------------------------------------------------------------------------------------------------------- */
+/* ---- reading all ----------------------------------------------------------------------------- */
 
 static void watch(struct vv_image_input *c)
 {
@@ -268,7 +274,7 @@ static int accept_criu(struct vv_image_input *c)
 	return rc;
 }
 
-/* A connection that criu closed early is of no account: its end or the hook's word will come. */
+/* An early close of the connection is ignored: criu's end or the hook's message will follow. */
 static int react(struct vv_image_input *c)
 {
 	bool knocks = c->streams.poll[SOCKET].revents, speaks = c->streams.poll[HOOK].revents, is_gone = c->streams.poll[CRIU].revents;
@@ -291,7 +297,8 @@ static int react(struct vv_image_input *c)
 	return 0;
 }
 
-/* Until all has come, or no more can be held. Nothing is done with it meanwhile: the process stands still. */
+/* Reads until all images have come, or the buffer is full. It does no other work meanwhile, because
+ * the process is frozen. */
 static int collect(struct vv_image_input *c)
 {
 	int rc = c->criu->pid ? 0 : start(c);
@@ -318,9 +325,10 @@ static int collect(struct vv_image_input *c)
 	return c->ended && c->opt.leave_running ? say_go(c) : rc;
 }
 
-/* ---- handing on -------------------------------------------------------------------------------------------------------------- */
+/* ---- delivering ------------------------------------------------------------------------------ */
 
-/* What pages are is known as far as their pagemaps have come, which lag behind them by some entries until they end. */
+/* The areas of pages are known as far as their pagemaps have come. A pagemap lags behind its pages
+ * by some entries until its end. */
 static int begin_telling(struct vv_image_input *c)
 {
 	int rc = 0;
@@ -336,7 +344,7 @@ static int begin_telling(struct vv_image_input *c)
 	return rc;
 }
 
-/* Everything was stored that was told. */
+/* Resets the buffers: all delivered parts have been stored. */
 static void end_telling(struct vv_image_input *c)
 {
 	for (size_t i = 0; i < c->streams.n_streams; i++) {
@@ -371,7 +379,7 @@ static void fill_part(struct vv_image_input *c, const struct vv_image_input_stre
 	}
 }
 
-/* The next part of what has come; false: there is none. */
+/* Gives the next part; false: there is none. */
 static bool next_part(struct vv_image_input *c, struct vv_stream_input_part *out)
 {
 	for (; c->at_stream < c->streams.n_streams; c->at_stream++, c->at_stretch = 0) {
@@ -414,9 +422,9 @@ static int next(void *arg, struct vv_stream_input_part *out)
 	return c->ended ? VV_STREAM_INPUT_END : VV_STREAM_INPUT_PAUSE;
 }
 
-/* ---- life -------------------------------------------------------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
-/* Everything that takes time and need not be done while the process stands still. */
+/* Does all slow preparations that are possible before the freeze. */
 static int make_room(struct vv_image_input *c)
 {
 	uint64_t memory = c->opt.memory ? c->opt.memory : vv_mem_available() / 2, most = c->opt.expected + c->opt.expected / 8 + SLACK;

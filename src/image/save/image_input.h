@@ -1,4 +1,5 @@
-/* The images of a dump on their way into an epoch: what criu writes into its pipes is what engine/files/stream_input.h asks for. */
+/* Delivers the images of a dump to an epoch: reads criu's pipes and implements
+ * engine/files/stream_input.h. */
 #ifndef VV_IMAGE_SAVE_IMAGE_INPUT_H
 #define VV_IMAGE_SAVE_IMAGE_INPUT_H
 
@@ -15,14 +16,17 @@ struct vv_image_input_options {
 	pid_t pid;
 	const char *what;  /* begins messages: "cannot save process 12" */
 	bool leave_running;
-	bool precopy;      /* memory is copied before it is frozen, where that can be done */
-	uint64_t expected; /* bytes of pages, about */
-	uint64_t memory;   /* for pages, at most; 0: half of what is free */
-	const struct vv_action_script *with; /* of those that end together, the first one's; NULL: there is none yet, or they run on */
+	bool precopy;      /* memory is copied before the freeze, where possible */
+	uint64_t expected; /* approximate bytes of pages */
+	uint64_t memory;   /* limit for pages in bytes; 0: half of the free memory */
+	/* The first hook of processes that end together. NULL: this is the first, or the processes
+	 * continue. */
+	const struct vv_action_script *with;
 };
 
 struct vv_image_input_streams {
-	struct vv_image_input_stream **stream, **open; /* all; those that have not ended */
+	/* All streams; streams that have not ended. */
+	struct vv_image_input_stream **stream, **open;
 	size_t n_streams, streams_cap, n_open, open_cap;
 	struct pollfd *poll;
 	size_t poll_cap;
@@ -32,27 +36,30 @@ struct vv_image_input {
 	struct vv_criu *criu;
 	struct vv_image_input_options opt;
 	struct vv_stream_input stream_input;
-	int listening, connection; /* -1: not any more, or not yet */
-	struct vv_action_script hook;       /* it says that all is written; we, that criu may go on */
+	int listening, connection; /* -1: closed, or not open yet */
+	/* It reports that all images are written; we permit criu to continue. */
+	struct vv_action_script hook;
 	bool is_ready, ended, full;
 	struct vv_image_input_streams streams;
-	struct vv_process_areas_pid *pids; /* of the tree, once it is frozen */
+	struct vv_process_areas_pid *pids; /* of the frozen tree */
 	size_t n_pids;
 	struct vv_drain_pipe *drain;
-	struct vv_page_buffer room; /* for pages of all streams, as they come */
+	struct vv_page_buffer room; /* for the pages of all streams, in the order of arrival */
 	struct vv_precopy precopy;
-	bool check;           /* what was copied before is not used, but compared with what criu hands over */
-	uint64_t precopied, late; /* image/save/precopied_file.h, of all streams */
-	size_t other; /* bytes that are not pages */
-	bool delivering; /* what was read is being handed on: */
+	bool check;           /* the earlier copy is not used, but compared with criu's pages */
+	uint64_t precopied, late; /* image/save/precopied_file.h, sums over all streams */
+	size_t other; /* bytes of images without pages */
+	bool delivering; /* parts are being delivered, from this position on */
 	size_t at_stream, at_stretch, at_byte;
 };
 
-/* criu is open, not started; its command line is added to. It starts with the first part that is asked for. */
+/* criu is open and not started; its command line is extended. It starts with the first request for
+ * a part. */
 int vv_image_input_open(struct vv_image_input *c, struct vv_criu *criu, const struct vv_image_input_options *opt);
-/* The epoch counts, or does not (stored is false): what was frozen ends, or runs on. */
+/* The epoch was committed, or discarded (stored is false): the frozen processes end, or
+ * continue. */
 int vv_image_input_finish(struct vv_image_input *c, bool stored);
-/* Waits for nobody. */
+/* Does not wait for criu. */
 void vv_image_input_close(struct vv_image_input *c);
 
 #endif

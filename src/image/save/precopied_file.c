@@ -5,7 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The next pages lie in the room where they were copied to, if they were. What is there is read anew if it does not hold. */
+/* Places the next pages: at their earlier copy, if there is one, otherwise in a free range. Pages
+ * that were not copied or have changed are read again. */
 static int place(struct vv_precopied_file *a, struct vv_page_buffer *room, struct vv_copy_memory *lift, bool *full)
 {
 	const struct vv_pagemap_image_entry *e = &a->list.v[a->entry];

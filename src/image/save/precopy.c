@@ -1,7 +1,9 @@
-/* Why a page that bears its mark is as it was copied: the mark was set before the page was read, any write takes it away, and nothing sets it anew. It belongs
- * to the page's place as well: what is mapped there later, or was moved there, is not watched by us (PAGE_IS_WPALLOWED), and a page that came back after it
- * was given up bears none. That holds for memory of no file alone: of a private mapping of a file the kernel keeps the mark where the page is given up. Pages
- * that are not there are not marked: it would take page tables for all that a program has ever reserved. */
+/* Why a marked page equals its copy: the mark was set before the page was read, any write removes
+ * it, and nothing sets it again. The mark also belongs to the address. Memory that is mapped or
+ * moved there later is not watched by us (PAGE_IS_WPALLOWED). A page that is released and touched
+ * again has no mark. That is true for anonymous memory only: in a private mapping of a file, the
+ * kernel keeps the mark of a released page. Absent pages are not marked: that would need page
+ * tables for all memory that a program has ever reserved. */
 #include "image/save/precopy.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -19,10 +21,10 @@
 #include <unistd.h>
 
 enum {
-	LEAST = 16 << 20,  /* bytes of a process for which this is worth while */
-	WORTH = 2,         /* so is a copy of which this part of all its memory holds */
-	PIECES = 1 << 20,  /* at most: each takes memory, too */
-	STEP = 256 << 10,  /* a multiple of any page */
+	LEAST = 16 << 20,  /* minimum bytes of a process */
+	WORTH = 2,         /* minimum valid part of a copy: 1/WORTH of the process's memory */
+	PIECES = 1 << 20,  /* limit: each piece needs memory, too */
+	STEP = 256 << 10,  /* a multiple of any page size */
 };
 
 static const char no_room[] = "there is not the memory for a copy of it";
@@ -43,7 +45,7 @@ static int open_of(pid_t pid, const char *name)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* ---- marking ------------------------------------------------------------------------------------------------------------------ */
+/* ---- marking --------------------------------------------------------------------------------- */
 
 struct area {
 	uint64_t lo, hi;
@@ -52,15 +54,16 @@ struct area {
 struct marking {
 	struct vv_precopy_process *one;
 	int pagemap;
-	struct area *area; /* that is watched, and can be read */
+	struct area *area; /* watched and readable */
 	size_t n_areas, areas_cap;
-	struct vv_copy_memory lift; /* what is marked, to be copied */
+	struct vv_copy_memory lift; /* marked pages, to be copied */
 	uint8_t *room;
 	size_t n, used;
 	struct vv_marks_found found[VV_MARKS_AT_ONCE];
 };
 
-/* Marks what is there, and gives it a place in the room. What has been mapped anew meanwhile is passed over. */
+/* Marks the present pages and allocates buffer space for them. Skips memory that has been mapped
+ * again meanwhile. */
 static int mark_pages(struct marking *m, uint64_t lo, uint64_t hi)
 {
 	static const struct vv_marks_query there = {
@@ -73,7 +76,8 @@ static int mark_pages(struct marking *m, uint64_t lo, uint64_t hi)
 
 		if (m->lift.n > PIECES)
 			return vv_err_set(VV_ENOTSUP, "its memory is in too many pieces");
-		if (vv_marks_find(m->pagemap, &there, &lo, hi, m->found, &n)) /* the process is gone */
+		/* The process has ended. */
+		if (vv_marks_find(m->pagemap, &there, &lo, hi, m->found, &n))
 			return 0;
 		for (size_t i = 0; rc == 0 && i < n; i++) {
 			size_t len = (size_t)(m->found[i].hi - m->found[i].lo);
@@ -87,7 +91,7 @@ static int mark_pages(struct marking *m, uint64_t lo, uint64_t hi)
 	return rc;
 }
 
-/* FROM-TO MODE OFFSET DEVICE INODE [NAME] */
+/* Parses "FROM-TO MODE OFFSET DEVICE INODE [NAME]". */
 static bool is_own_memory(const char *line, struct area *out, bool *readable)
 {
 	unsigned long long from, to, inode;
@@ -102,8 +106,8 @@ static bool is_own_memory(const char *line, struct area *out, bool *readable)
 	return inode == 0 && mode[3] == 'p' && strncmp(line, "[v", 2) != 0;
 }
 
-/* Memory that cannot be read yet is watched as well: once it can be, it is to be one with what lies beside it. What cannot be watched is read when the process
- * stands still. */
+/* Unreadable memory is watched as well: once it is readable, the kernel must be able to merge it
+ * with its neighbours. Memory that cannot be watched is read when the process is frozen. */
 static int watch(struct marking *m, int uffd, const char *line)
 {
 	struct area a;
@@ -120,14 +124,14 @@ static int watch(struct marking *m, int uffd, const char *line)
 	return 0;
 }
 
-/* No thread of it runs, so what is watched are whole areas. Were one cut in two, or a part of one that has grown left out, the process could not move or grow it
- * any more: mremap(2) is for what is one area. */
+/* All threads are stopped, so complete areas are watched. mremap(2) works on one area only. So the
+ * process could not move or grow an area that was split, or that is watched only in part. */
 static int watch_all(void *arg, int uffd)
 {
 	struct marking *m = arg;
 	char line[512];
 	int fd, rc = vv_marks_begin(uffd) ? vv_err_set(VV_ENOTSUP, "the kernel has no userfaultfd WP_ASYNC (Linux >= 6.7)") : 0;
-	bool whole = true; /* the line before was; names may be longer than it */
+	bool whole = true; /* the previous line was complete; names may exceed the buffer */
 	FILE *f;
 
 	if (rc)
@@ -145,9 +149,10 @@ static int watch_all(void *arg, int uffd)
 	return rc;
 }
 
-/* Marks of old go first: where memory was moved beside other memory while both were watched, the kernel (6.18) watches neither any more, takes no mark away,
- * and lets pages be written with it; a page that has one already would not be protected anew. Where some of an area is not watched any more, because it was
- * moved or mapped anew meanwhile, as much of the rest is marked as can be told apart from that. */
+/* Old marks are cleared first, because of the kernel (6.18). It stops watching two areas when one
+ * is moved beside the other. Then it removes no mark and lets marked pages be written; a page with
+ * a mark would not be protected again. A part of an area may be unwatched, because it was moved or
+ * mapped again meanwhile. Then the rest is marked in steps of at least STEP. */
 static int mark_area(struct marking *m, uint64_t lo, uint64_t hi)
 {
 	uint64_t mid = lo + (hi - lo) / 2 / STEP * STEP;
@@ -173,7 +178,7 @@ static int mark_all(struct marking *m)
 	return rc;
 }
 
-/* ---- copying ------------------------------------------------------------------------------------------------------------------ */
+/* ---- copying --------------------------------------------------------------------------------- */
 
 static int add_span(struct vv_precopy_process *one, struct vv_precopy_span s)
 {
@@ -273,9 +278,10 @@ void vv_precopy_run(struct vv_precopy *p, pid_t root, struct vv_pool *pool, uint
 	vv_process_tree_fini(&all);
 }
 
-/* ---- once it stands still ------------------------------------------------------------------------------------------------------- */
+/* ---- after the freeze ------------------------------------------------------------------------ */
 
-/* The spans of a copy, cut where they hold and where they do not: whole is one of them, holds are stretches that do, ascending. */
+/* Splits a span of the copy into changed and unchanged parts. `whole` is the span; `holds` are the
+ * unchanged ranges, ascending. */
 static int cut(struct vv_precopy_process *out, struct vv_precopy_span whole, const struct vv_marks_found **holds, const struct vv_marks_found *end)
 {
 	uint64_t at = whole.lo;
@@ -298,7 +304,8 @@ static int cut(struct vv_precopy_process *out, struct vv_precopy_span whole, con
 	return rc;
 }
 
-/* Marked pages of what was copied: new memory. The numbers of processes are used again; but what is marked there is ours. */
+/* Finds the marked pages of the copied range; *out is new memory. A process number may be reused,
+ * but a mark there is always ours. */
 static int find_marked(const struct vv_precopy_process *one, struct vv_marks_found **out, size_t *n)
 {
 	static const struct vv_marks_query marked = {
@@ -375,7 +382,7 @@ const struct vv_precopy_span *vv_precopy_find(const struct vv_precopy_process *o
 	return i < one->n ? &one->span[i] : NULL;
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------------------------------- */
+/* ---- closing --------------------------------------------------------------------------------- */
 
 void vv_precopy_forget(struct vv_precopy *p)
 {

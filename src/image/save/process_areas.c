@@ -15,9 +15,9 @@ enum { TEXT = 16 << 10, TEXT_MOST = 256 << 20 };
 
 static const char deleted[] = " (deleted)";
 
-/* ---- the map ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the map --------------------------------------------------------------------------------- */
 
-/* All of a file below /proc/PID, in new memory; NULL in *out: it cannot be read. */
+/* Reads a file below /proc/PID completely, into new memory; NULL in *out: it cannot be read. */
 static int read_whole(pid_t pid, const char *name, char **out)
 {
 	size_t cap = TEXT;
@@ -44,7 +44,7 @@ static bool starts(const char *text, const char *with)
 	return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* What the kernel calls an area that maps no file. */
+/* Returns the segment for the kernel's name of an area without a file. */
 static uint8_t segment_named(const char *name)
 {
 	static const struct {
@@ -65,7 +65,7 @@ static uint8_t segment_named(const char *name)
 	return VV_SEGMENT_NONE;
 }
 
-/* FROM-TO MODE OFFSET DEVICE INODE [NAME]; *exe becomes where the executable begins. */
+/* Parses "FROM-TO MODE OFFSET DEVICE INODE [NAME]"; *exe becomes the start of the executable. */
 static int add_line(struct vv_process_areas *a, const char *line, const char *program, uint64_t *exe)
 {
 	unsigned long long from, to;
@@ -114,7 +114,7 @@ static int read_map(struct vv_process_areas *a, pid_t pid)
 	return rc;
 }
 
-/* A thread that stands still has its stack pointer before the last word: [NUMBER ARGUMENT...] SP PC. */
+/* For a stopped thread, the stack pointer is the last word but one: [NUMBER ARGUMENT...] SP PC. */
 static void mark_stacks(struct vv_process_areas *a, pid_t pid)
 {
 	char path[64], text[256];
@@ -162,7 +162,7 @@ void vv_process_areas_close(struct vv_process_areas *a)
 	*a = (struct vv_process_areas){ 0 };
 }
 
-/* ---- pages ------------------------------------------------------------------------------------------------------------------- */
+/* ---- pages ----------------------------------------------------------------------------------- */
 
 int vv_process_areas_place(struct vv_process_areas *a, const uint8_t *pagemap, size_t n, uint64_t len)
 {
@@ -198,9 +198,9 @@ void vv_process_areas_find(const struct vv_process_areas *a, uint64_t at, size_t
 	*len = left < *len ? (size_t)left : *len;
 }
 
-/* ---- numbers ----------------------------------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
-/* "NSpid: OUTER ... INNER" */
+/* Parses "NSpid: OUTER ... INNER" and returns the innermost number. */
 static pid_t number_inside(pid_t pid)
 {
 	char text[4096];

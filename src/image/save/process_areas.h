@@ -1,5 +1,6 @@
-/* What the memory of a frozen process is, by /proc: the image that says so (mm-PID.img) comes behind the pages. The names are those that reader/criu_images.c finds in
- * images. A hint, and no more: a process that is gone, or cannot be looked at, has nothing but memory of no name. */
+/* Describes the memory areas of a frozen process, by /proc: the image with that information
+ * (mm-PID.img) comes after the pages. The names are the same as in reader/criu_images.c. The result
+ * is only a hint: for a process that has ended or cannot be inspected, all memory is unnamed. */
 #ifndef VV_IMAGE_SAVE_PROCESS_AREAS_H
 #define VV_IMAGE_SAVE_PROCESS_AREAS_H
 
@@ -8,24 +9,25 @@
 
 struct vv_process_areas {
 	struct vv_memory_areas memory;
-	struct vv_outline outline; /* of a file of pages: what each stretch of it is */
-	char *text;                /* of the map: areas have names in it */
+	struct vv_outline outline; /* of a file of pages: the area of each range */
+	char *text;                /* the text of the map, which contains the names */
 };
 
-/* VV_ENOMEM is the only error. */
+/* VV_ENOMEM is the only error. The text and the areas are freed by vv_process_areas_close. */
 int vv_process_areas_open(struct vv_process_areas *a, pid_t pid);
 void vv_process_areas_close(struct vv_process_areas *a);
-/* Where pages lie in their file, by their pagemap as far as it has come; the first `len` bytes of them. */
+/* Computes the areas for the first `len` bytes of a file of pages, by its pagemap as far as it has
+ * come. */
 int vv_process_areas_place(struct vv_process_areas *a, const uint8_t *pagemap, size_t n, uint64_t len);
-/* What is at this offset of the file, and for how many bytes, *len at most. */
+/* Returns the area at this offset of the file; *len is reduced to its remaining bytes. */
 void vv_process_areas_find(const struct vv_process_areas *a, uint64_t at, size_t *len, const char **variable, uint8_t *segment);
 
-/* Process numbers inside and outside of a space of numbers: images have those inside. */
+/* Process numbers inside and outside of a pid namespace: images contain the inner ones. */
 struct vv_process_areas_pid {
 	pid_t inside, outside;
 };
 
-/* Of a process and all below it: new memory. */
+/* Lists the numbers of a process and its descendants; *out is new memory. */
 int vv_process_areas_pids(pid_t root, struct vv_process_areas_pid **out, size_t *n);
 
 #endif

@@ -1,4 +1,5 @@
-/* Functions of the C library that programs call without knowing: no header declares them to everyone. wrap.h includes this. */
+/* Functions of the C library that programs call indirectly: no header declares them in all
+ * configurations. wrap.h includes this. */
 #ifndef VV_PRELOAD_WRAP_LIBC_PROTOTYPES_H
 #define VV_PRELOAD_WRAP_LIBC_PROTOTYPES_H
 

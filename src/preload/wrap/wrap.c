@@ -1,4 +1,5 @@
-/* The machinery of the interposed functions: finding those of the C library behind them, and sets of memory ranges. */
+/* Common code of the interposed functions: finds the C library's functions behind them, and handles
+ * sets of memory ranges. */
 #include "preload/wrap/wrap.h"
 #include <dlfcn.h>
 #include <limits.h>
@@ -26,8 +27,8 @@ static long missing(void)
 	return -1;
 }
 
-/* Any number of threads may find the same: they find the same. What is missing is looked for again each time: the library
- * that has it may be loaded later. */
+/* Several threads may call this at once and find the same function. A missing function is looked
+ * for at each call: its library may be loaded later. */
 void *vv_wrap_find(enum vv_wrap_id id)
 {
 	void *f = dlsym(RTLD_NEXT, names[id]);
@@ -56,13 +57,13 @@ void vv_wrap_open_now(void)
 	REAL(pthread_sigmask)(SIG_UNBLOCK, &two, NULL);
 }
 
-/* All of them before main, for dlsym is not safe in a signal handler, where read and its like may be called. What runs even
- * earlier finds its own. */
+/* Finds all functions before main: dlsym is not safe in a signal handler, where read and similar
+ * functions may be called. Earlier callers find their own function. */
 __attribute__((constructor(101))) static void find_all(void)
 {
 	for (enum vv_wrap_id id = 0; id < VV_WRAP_COUNT; id++)
 		vv_wrap_real(id);
-	vv_wrap_open_now(); /* what the parent of the program had blocked is blocked here */
+	vv_wrap_open_now(); /* a program inherits the signals that its parent has blocked */
 	atomic_store(&vv_wrap_ready, true);
 }
 
@@ -88,7 +89,7 @@ void vv_wrap_add(struct vv_wrap_ranges *r, const void *p, size_t n)
 	near->hi = hi > near->hi ? hi : near->hi;
 }
 
-/* A count that the kernel will refuse is not followed into memory. */
+/* A count that the kernel will refuse is not used. */
 void vv_wrap_add_iov(struct vv_wrap_ranges *r, const struct iovec *iov, size_t n)
 {
 	for (size_t i = 0; iov && n <= IOV_MAX && i < n; i++)

@@ -1,26 +1,23 @@
-/* What the interposed functions of the C library share. While a checkpoint is being stored, pages may be write-protected: a plain
- * write waits there, but the kernel, writing on the program's behalf, fails with EFAULT. So each of them first says where the
- * kernel is about to write, then calls the function it stands in front of:
+/* Common code of the interposed functions. Pages may be write-protected during a checkpoint. A
+ * plain write waits there, but a write by the kernel on the program's behalf fails with EFAULT. So
+ * each function announces the kernel's write and then calls the C library:
  *
- *	ssize_t read(int fd, void *buf, size_t n)
- *	{
- *		WRITES(buf, n);
- *		return REAL(read)(fd, buf, n);
- *	}
+ *    ssize_t read(int fd, void *buf, size_t n) { WRITES(buf, n); return REAL(read)(fd, buf, n); }
  *
- * They are in front for programs that link libvarve.so or preload it, not for those that load it later with dlopen.
- * Out of reach: syscall(), io_uring, aio_read, and other processes that write here (process_vm_writev); robust mutexes whose owner ends, for it is the kernel that
- * says so; buffers that setvbuf was given; and the mask of signals in what sigsetjmp and getcontext fill, where it lies on another page than the rest, for
- * these cannot be called by another. */
+ * They work for programs that link or preload libvarve.so, not for a later dlopen. These writes are
+ * not covered: syscall(), io_uring, aio_read, and other processes (process_vm_writev). Also not
+ * covered are robust mutexes whose owner ends (the kernel marks them), and buffers from setvbuf.
+ * The signal mask that sigsetjmp and getcontext store is not covered if it lies on another page
+ * than the rest: these two cannot be wrapped. */
 #ifndef VV_PRELOAD_WRAP_WRAP_H
 #define VV_PRELOAD_WRAP_WRAP_H
 
-/* pread and pread64 are both defined here: the headers must not rename the one to the other, nor define either inline */
+/* Both pread and pread64 are defined here: the headers must neither rename nor inline them. */
 #undef _FILE_OFFSET_BITS
 #undef _TIME_BITS
 #undef _FORTIFY_SOURCE
 
-/* what these headers declare is what we export */
+/* exports the functions of these headers */
 #pragma GCC visibility push(default)
 #include <dirent.h>
 #include <errno.h>
@@ -79,27 +76,30 @@ enum vv_wrap_id {
 };
 
 extern _Atomic(void *) vv_wrap_found[VV_WRAP_COUNT];
-extern atomic_bool vv_wrap_ready; /* before that there are no fences; and sanitizers' runtimes call us before they work */
+/* Until then no page is write-protected. Sanitizers' runtimes call us before they are ready. */
+extern atomic_bool vv_wrap_ready;
 void *vv_wrap_find(enum vv_wrap_id id);
 
-/* The function that comes next after ours, NULL never: one that the C library lacks fails with ENOSYS. */
+/* Returns the next function after ours, never NULL: one that the C library lacks fails with
+ * ENOSYS. */
 static inline void *vv_wrap_real(enum vv_wrap_id id)
 {
 	void *f = atomic_load_explicit(&vv_wrap_found[id], memory_order_relaxed);
 	return __builtin_expect(f != NULL, 1) ? f : vv_wrap_find(id);
 }
 
-/* A string that the C library has allocated for who called us from this address: what he gets. */
+/* Converts a string that the C library has allocated for our caller at this address. */
 extern char *(*vv_wrap_given)(char *theirs, uintptr_t caller);
 
 #define REAL(name) ((__typeof__(name) *)vv_wrap_real(VV_WRAP_##name))
 
-/* [p, p+n), cut at the end of the address space. */
+/* The range [p, p+n), cut at the end of the address space. */
 static inline bool vv_wrap_enter(uintptr_t p, size_t n)
 {
 	if (p == 0 || n == 0 || !atomic_load_explicit(&vv_wrap_ready, memory_order_relaxed))
 		return false;
-	__asm__("" : "+r"(p)); /* the compiler would take it for a look at what the headers say is only written */
+	/* Hides p: the headers declare it as write-only, and the compiler would warn. */
+	__asm__("" : "+r"(p));
 	int saved = errno;
 	vv_write_protect_begin_syscall((const void *)p, n < UINTPTR_MAX - p ? n : UINTPTR_MAX - p);
 	errno = saved;
@@ -112,23 +112,25 @@ static inline void vv_wrap_leave(bool *entered)
 		vv_write_protect_end_syscall();
 }
 
-/* No thread may block SIGSEGV and SIGBUS: a write to a write-protected page would end the program instead of waiting. A blocked fault is fatal anyway, so
- * nothing is lost by that. This is set, or *copy, which is set without the two; NULL stays NULL. */
+/* No thread may block SIGSEGV and SIGBUS: a write to a write-protected page would end the program
+ * instead of waiting. A blocked fault is fatal anyway, so the program loses nothing. Returns `set`,
+ * or *copy, which is `set` without the two; NULL stays NULL. */
 const sigset_t *vv_wrap_open(const sigset_t *set, sigset_t *copy);
-/* For this thread, from now on. */
+/* Unblocks the two in this thread. */
 void vv_wrap_open_now(void);
 
 #define VV_WRAP_JOIN_(a, b) a##b
 #define VV_WRAP_JOIN(a, b) VV_WRAP_JOIN_(a, b)
 
-/* From here to the end of the block the kernel may write [p, p+n). A cleanup, so that it ends too when the thread is cancelled
- * in the call: this is why these files are compiled with -fexceptions. */
+/* Until the end of the block the kernel may write [p, p+n). It is a cleanup, so that it also ends
+ * when the thread is cancelled in the call: so these files are compiled with -fexceptions. */
 #define WRITES(p, n)                                                                                                   \
 	__attribute__((cleanup(vv_wrap_leave), unused)) bool VV_WRAP_JOIN(entered_, __LINE__) =                        \
 		vv_wrap_enter((uintptr_t)(p), n)
 #define WRITES_OBJECT(p) WRITES(p, sizeof(*(p)))
 
-/* Many stretches at once: more than fit are joined with the nearest, for a thread can have few of them open. */
+/* Several ranges at once. A thread can announce only a few, so further ones are joined with the
+ * nearest. */
 enum { VV_WRAP_RANGES = 4 };
 
 struct vv_wrap_ranges {

@@ -1,9 +1,10 @@
-/* Contexts, which carry a mask of signals, and take one. getcontext has no wrapper: it returns once more when the wrapper is long gone. */
+/* Contexts, which contain a signal mask and set it. getcontext has no wrapper: it returns a second
+ * time when the wrapper has already returned. */
 #include "preload/wrap/wrap.h"
 
 enum { TRIES = 16 };
 
-/* In place: a copy would lie on the stack that is being left. */
+/* Changes the mask in place: a copy would lie on the stack that is being left. */
 static void open_context(const ucontext_t *c)
 {
 	sigset_t *mask = (sigset_t *)(uintptr_t)&c->uc_sigmask;
@@ -19,8 +20,9 @@ int setcontext(const ucontext_t *to)
 	return REAL(setcontext)(to);
 }
 
-/* The kernel writes the mask that was. The call may come back on another thread, so that there is no announcing it: the place is written first, as it
- * is, and the call made again where a checkpoint has come in between. */
+/* The kernel writes the old mask. The call may return on another thread, so the write cannot be
+ * announced. Instead the memory is written first, unchanged, and the call is repeated if a
+ * checkpoint has come in between. */
 int swapcontext(ucontext_t *from, const ucontext_t *to)
 {
 	volatile unsigned long *mask = (unsigned long *)(void *)&from->uc_sigmask;

@@ -1,4 +1,4 @@
-/* What files and folders are, and where. */
+/* Attributes and names of files and folders. */
 #include "preload/wrap/wrap.h"
 #include <stdarg.h>
 

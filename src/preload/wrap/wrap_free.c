@@ -1,15 +1,17 @@
-/* free and realloc. The C library gives large blocks back to the kernel by system calls of its own, which pass no wrapper of munmap or
- * mremap. So what a checkpoint has not stored of a block yet is saved here, before the block goes.
+/* free and realloc. The C library returns large blocks to the kernel by its own system calls,
+ * which bypass the wrappers of munmap and mremap. So the pending pages of a block are saved
+ * here, before the block is released.
  *
- * Both are weak: an allocator in a static library, or that of libvarve_preload, takes their place. Another allocator in a shared library
- * comes next after us, like the C library. */
+ * Both are weak: an allocator in a static library, or that of libvarve_preload, replaces them.
+ * Another allocator in a shared library comes next after us, like the C library. */
 #include "preload/wrap/wrap.h"
 #include <dlfcn.h>
 #include <malloc.h>
 
 static size_t (*usable_size)(void *p);
 
-/* Of the library whose free comes next: another one would take the block for its own. Early, as dlsym may free memory itself. */
+/* Uses the library whose free comes next: another one would misinterpret the block. Called early,
+ * because dlsym may free memory itself. */
 __attribute__((constructor(101))) static void find_usable_size(void)
 {
 	void *f = dlsym(RTLD_NEXT, "malloc_usable_size");
@@ -19,7 +21,7 @@ __attribute__((constructor(101))) static void find_usable_size(void)
 		usable_size = (size_t (*)(void *))f;
 }
 
-/* A block that has no page of its own has nothing behind a fence. */
+/* A block without a page of its own has no write-protected page. */
 static __attribute__((noinline)) void vacate(void *p)
 {
 	int saved = errno;
@@ -29,7 +31,8 @@ static __attribute__((noinline)) void vacate(void *p)
 	errno = saved;
 }
 
-/* Before the constructors. dlsym frees the text of an error before it, if there was one: meanwhile that is lost. */
+/* Called before the constructors. dlsym frees the text of an earlier error, if there was one:
+ * during the search that memory is leaked. */
 static __attribute__((noinline)) void free_early(void *p)
 {
 	static _Atomic(uintptr_t) finder;

@@ -86,7 +86,7 @@ ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned long loc
 	return REAL(process_vm_readv)(pid, local, local_count, remote, remote_count, flags);
 }
 
-/* Only to oneself: what another process writes here is not seen. */
+/* Only for writes to this process itself: the writes of another process here are not seen. */
 ssize_t process_vm_writev(pid_t pid, const struct iovec *local, unsigned long local_count, const struct iovec *remote,
 			  unsigned long remote_count, unsigned long flags)
 {
@@ -97,8 +97,8 @@ ssize_t process_vm_writev(pid_t pid, const struct iovec *local, unsigned long lo
 	return REAL(process_vm_writev)(pid, local, local_count, remote, remote_count, flags);
 }
 
-/* Large pieces go past the stream's buffer straight to where they belong. The stream's own buffer is the C library's; one that
- * setvbuf was given must not lie in a region. */
+/* Large reads bypass the stream's buffer. The stream's own buffer belongs to the C library; a
+ * buffer from setvbuf must not lie in a region. */
 static size_t product(size_t size, size_t n)
 {
 	size_t bytes;
@@ -179,7 +179,7 @@ int eventfd_read(int fd, eventfd_t *value)
 	return REAL(eventfd_read)(fd, value);
 }
 
-/* From descriptor to descriptor: what is written is how far it went. */
+/* From descriptor to descriptor: the kernel writes the new position. */
 ssize_t sendfile(int out, int in, off_t *at, size_t n)
 {
 	WRITES_OBJECT(at);
@@ -206,7 +206,7 @@ ssize_t copy_file_range(int in, off64_t *in_at, int out, off64_t *out_at, size_t
 	return REAL(copy_file_range)(in, in_at, out, out_at, n, flags);
 }
 
-/* From a pipe into memory, if this is its end. */
+/* From a pipe into memory, if this is its reading end. */
 ssize_t vmsplice(int fd, const struct iovec *iov, size_t count, unsigned flags)
 {
 	RANGES(r);

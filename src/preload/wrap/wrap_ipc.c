@@ -1,8 +1,8 @@
-/* Shared memory, semaphores and queues: what the kernel knows of them. */
+/* The kernel's information about shared memory, semaphores and queues. */
 #include "preload/wrap/wrap.h"
 #include <stdarg.h>
 
-/* There are commands that write less, and some that write nothing: to ask for more does no harm. */
+/* Some commands write less, or nothing: announcing more is harmless. */
 int shmctl(int id, int command, struct shmid_ds *about)
 {
 	WRITES_OBJECT(about);

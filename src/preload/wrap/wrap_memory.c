@@ -1,4 +1,4 @@
-/* Memory that goes away: what a checkpoint has not stored yet must be saved before. */
+/* Memory that is released: the pending pages of a checkpoint must be saved before. */
 #include "preload/wrap/wrap.h"
 #include "track/registered_memory.h"
 #include <stdarg.h>
@@ -17,7 +17,7 @@ void *mmap64(void *addr, size_t n, int prot, int flags, int fd, off64_t at)
 	return REAL(mmap64)(addr, n, prot, flags, fd, at);
 }
 
-/* What is write-protected opens first, and takes the program's rights then. */
+/* Write-protected pages are unprotected first, and then get the program's protection. */
 int mprotect(void *addr, size_t n, int prot)
 {
 	WRITES(addr, n);
@@ -32,7 +32,7 @@ int munmap(void *addr, size_t n)
 	return REAL(munmap)(addr, n);
 }
 
-/* The kernel takes one mapping only: so the memory becomes one again. */
+/* The kernel accepts only one mapping: so the memory is made one mapping again. */
 void *mremap(void *addr, size_t n, size_t wanted, int flags, ...)
 {
 	va_list ap;
@@ -47,7 +47,7 @@ void *mremap(void *addr, size_t n, size_t wanted, int flags, ...)
 	return REAL(mremap)(addr, n, wanted, flags, target);
 }
 
-/* MADV_FREE too: the kernel takes the pages when it likes, but they may be gone right after the call. */
+/* Includes MADV_FREE: the kernel takes the pages at any time, possibly right after the call. */
 static bool discards(int advice)
 {
 	switch (advice) {

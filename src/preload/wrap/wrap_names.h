@@ -1,16 +1,17 @@
-/* Every function of the C library that libvarve.so stands in front of: the one list of them. What is exported, what is
- * resolved at start and what tests/preload must have a case for all come from here. Of four kinds: VV_WRAP_WRITES fill memory of the caller
- * (test_wrap.c), VV_WRAP_MASKS decide which signals a thread blocks, or what is done at a signal (test_wrap_masks.c), VV_WRAP_BOTH do both,
- * VV_WRAP_FREES give memory back (test_wrap_free.c).
+/* The only list of the C library's functions that libvarve.so interposes. The exports, the
+ * lookups at start and the required cases of tests/preload come from this list. There are four
+ * kinds. VV_WRAP_WRITES fill memory of the caller (test_wrap.c). VV_WRAP_MASKS set a thread's
+ * blocked signals or the action of a signal (test_wrap_masks.c). VV_WRAP_BOTH do both.
+ * VV_WRAP_FREES release memory (test_wrap_free.c).
  *
- * Not here, because the C library fills the caller's memory itself, by plain writes that wait at a fence like any other:
- * fgets, getline, scanf, time, tcgetattr and their like. */
+ * Functions are left out if the C library fills the caller's memory by plain writes, which wait
+ * at a write-protected page. Examples are fgets, getline, scanf, time and tcgetattr. */
 #ifndef VV_PRELOAD_WRAP_WRAP_NAMES_H
 #define VV_PRELOAD_WRAP_WRAP_NAMES_H
 
 #include <features.h>
 
-/* glibc 2.33 made functions of these; before, its headers turn them into __xstat and its like */
+/* functions since glibc 2.33; older headers turn them into __xstat and similar ones */
 #if __GLIBC_PREREQ(2, 33)
 #define VV_WRAP_NAMES_STAT(X) X(stat) X(stat64) X(fstat) X(fstat64) X(lstat) X(lstat64) X(fstatat) X(fstatat64)
 #else
@@ -47,8 +48,9 @@
 #define VV_WRAP_NAMES_2_39(X)
 #endif
 
-/* The names with _chk are what programs built with -D_FORTIFY_SOURCE call; those with 64 what programs call that were
- * built with -D_FILE_OFFSET_BITS=64; those with xstat what programs call that were built against a glibc before 2.33. */
+/* Programs that are built with -D_FORTIFY_SOURCE call the names with _chk. Those built with
+ * -D_FILE_OFFSET_BITS=64 call the names with 64. Those built against a glibc before 2.33 call the
+ * names with xstat. */
 #define VV_WRAP_WRITES(X)                                                                                              \
 	/* wrap_io.c */                                                                                                \
 	X(read) X(pread) X(pread64) X(__read_chk) X(__pread_chk) X(__pread64_chk)                                      \

@@ -1,8 +1,9 @@
-/* Events that the C library tells of in a thread which it starts for that: there all signals are blocked, until a function of ours that goes before
- * the program's opens SIGSEGV and SIGBUS. */
+/* Events that the C library reports in a new thread, in which all signals are blocked. Our function
+ * runs there before the program's and unblocks SIGSEGV and SIGBUS. */
 #include "preload/wrap/wrap.h"
 
-/* What to call. They are kept for ever, for a thread may be on its way whatever becomes of the timer; but the same one is not kept twice. */
+/* The program's function and its argument. They are kept for ever, because a thread may be starting
+ * even after the end of the timer. Equal ones are kept only once. */
 struct vv_wrap_notice {
 	struct vv_wrap_notice *next;
 	void (*fn)(union sigval value);
@@ -37,7 +38,7 @@ static void notify(union sigval value)
 	n->fn(n->value);
 }
 
-/* e, or *copy, which calls us; NULL if there is no memory. */
+/* Returns e, or *copy, which calls our function; NULL: no memory. */
 static struct sigevent *through_us(struct sigevent *e, struct sigevent *copy)
 {
 	if (!e || e->sigev_notify != SIGEV_THREAD || !e->sigev_notify_function)

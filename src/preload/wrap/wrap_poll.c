@@ -1,4 +1,5 @@
-/* Waiting for descriptors: the answers go where the questions stand. Handlers that run meanwhile run with the mask that is given. */
+/* Waiting for descriptors: results are written into the arguments. Signal handlers run with the
+ * given mask during the wait. */
 #include "preload/wrap/wrap.h"
 
 int poll(struct pollfd *fds, nfds_t n, int timeout)
@@ -27,7 +28,7 @@ int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, co
 	return REAL(__ppoll_chk)(fds, n, timeout, vv_wrap_open(mask, &copy), room);
 }
 
-/* As much of an fd_set as n descriptors take: whole words. */
+/* Returns the bytes of an fd_set for n descriptors, in complete words. */
 static size_t set_size(int n)
 {
 	size_t words = n > 0 ? ((size_t)n + NFDBITS - 1) / NFDBITS : 0;

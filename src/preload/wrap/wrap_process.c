@@ -150,7 +150,7 @@ int getresgid(gid_t *real, gid_t *effective, gid_t *saved)
 	return REAL(getresgid)(real, effective, saved);
 }
 
-/* A version and a process; two words of three sets each. */
+/* The head has a version and a process, the data two words for each of three sets. */
 int capget(void *head, void *data)
 {
 	WRITES(head, 2 * sizeof(uint32_t));
@@ -196,8 +196,8 @@ int prctl(int option, ...)
 	return REAL(prctl)(option, arg[0], arg[1], arg[2], arg[3]);
 }
 
-/* How much a request writes behind its argument: most say so themselves. Those that are older than this custom write little, and if it is none
- * at all, or the argument is a number, nothing is lost. */
+/* Returns the number of bytes that a request writes to its argument: most requests encode it. Older
+ * requests write little. Announcing too much is harmless, also if the argument is a number. */
 enum { OLD_REQUEST = 128 };
 
 static size_t request_size(unsigned long request)

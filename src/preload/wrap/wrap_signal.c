@@ -1,9 +1,11 @@
-/* Signals. The handlers of SIGSEGV and SIGBUS are the fence's: what the program installs is kept behind them. And whatever it blocks, the
- * two stay open (vv_wrap_open). */
+/* Signals. The handlers of SIGSEGV and SIGBUS belong to the write protection: the program's
+ * handlers are called after them. The two stay unblocked, whatever the program blocks
+ * (vv_wrap_open). */
 #include "preload/wrap/wrap.h"
 #include "track/chain.h"
 
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* which is no reason to die of them */
+/* Deprecated functions are wrapped, too. */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 {
@@ -30,7 +32,7 @@ static sighandler_t install(int sig, sighandler_t handler, int flags)
 	return sigaction(sig, &act, &old) == 0 ? old.sa_handler : SIG_ERR;
 }
 
-/* as BSD has it */
+/* BSD semantics */
 sighandler_t signal(int sig, sighandler_t handler)
 {
 	return is_ours(sig) ? install(sig, handler, SA_RESTART) : REAL(signal)(sig, handler);
@@ -46,7 +48,7 @@ sighandler_t ssignal(int sig, sighandler_t handler)
 	return is_ours(sig) ? install(sig, handler, SA_RESTART) : REAL(ssignal)(sig, handler);
 }
 
-/* what signal is for programs in strict standard C */
+/* the semantics of signal in strict standard C */
 sighandler_t __sysv_signal(int sig, sighandler_t handler)
 {
 	return is_ours(sig) ? install(sig, handler, SA_RESETHAND | SA_NODEFER) : REAL(__sysv_signal)(sig, handler);
@@ -59,7 +61,8 @@ sighandler_t sysv_signal(int sig, sighandler_t handler)
 
 /* ---- masks */
 
-/* set, without the two; but where they are blocked already, in our own handlers, they may stay so */
+/* Returns `set` without the two. If they are blocked already, in our own handlers, they stay
+ * blocked. */
 static const sigset_t *without(const sigset_t *set, int how, sigset_t *copy)
 {
 	sigset_t now;
@@ -165,7 +168,7 @@ int pthread_attr_setsigmask_np(pthread_attr_t *attr, const sigset_t *set)
 }
 #endif
 
-/* ---- what is pending */
+/* ---- pending signals */
 
 int sigpending(sigset_t *set)
 {

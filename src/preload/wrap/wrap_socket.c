@@ -1,7 +1,7 @@
-/* Sockets. An address is written as far as its length says, and the length with it. */
+/* Sockets. An address is written up to its given length, and the length is written, too. */
 #include "preload/wrap/wrap.h"
 
-enum { MESSAGES_MAX = 1024 }; /* the kernel takes no more in one recvmmsg */
+enum { MESSAGES_MAX = 1024 }; /* the kernel's limit for one recvmmsg */
 
 static size_t room(const void *p, const socklen_t *len)
 {
@@ -36,7 +36,7 @@ ssize_t __recvfrom_chk(int fd, void *buf, size_t n, size_t size, int flags, __SO
 	return REAL(__recvfrom_chk)(fd, buf, n, size, flags, addr, len);
 }
 
-/* msg itself is the caller's to add: its lengths and flags are written too */
+/* The caller adds msg itself: its lengths and flags are written too. */
 static void add_message(struct vv_wrap_ranges *r, const struct msghdr *msg)
 {
 	vv_wrap_add(r, msg->msg_name, msg->msg_namelen);

@@ -1,4 +1,5 @@
-/* Starting programs. The C library tells which process it is while all signals are blocked: it tells us, and we the caller. */
+/* Starting programs. The C library stores the process number while all signals are blocked. So it
+ * writes into our variable, and we write into the caller's. */
 #include "preload/wrap/wrap.h"
 
 typedef int start(pid_t *pid, const char *what, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr, char *const argv[],
@@ -12,7 +13,7 @@ static int spawn(start *real, int *out, const char *what, const posix_spawn_file
 	if (rc == 0 && out)
 		*out = mine;
 	if (rc == 0)
-		errno = saved; /* where it was looked for in vain is nobody's concern */
+		errno = saved; /* hides the errors of the search for the program */
 	return rc;
 }
 

@@ -1,10 +1,12 @@
-/* Clocks and timers. Clocks are read often, mostly without the kernel, and as well a second time: so first as if there were no
- * fence, and where the kernel did stop at one, again. */
+/* Clocks and timers. Clocks are read often, mostly without the kernel, and a second read is
+ * harmless. So the first attempt ignores the write protection. If the kernel fails at a protected
+ * page, the call is repeated. */
 #include "preload/wrap/wrap.h"
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* An allocator may look at the clock while it frees, and dlsym frees: until the function behind is found, the kernel is asked. */
+/* An allocator may read the clock in free, and dlsym frees memory: until the C library's function
+ * is found, the kernel is called directly. */
 static int ask_clock(clockid_t clock, struct timespec *now)
 {
 	if (atomic_load_explicit(&vv_wrap_found[VV_WRAP_clock_gettime], memory_order_relaxed))
