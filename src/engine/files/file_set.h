@@ -86,7 +86,7 @@ struct vv_file_set {
 	struct vv_file_set_kind *kind; /* the first kind holds the bytes outside variables */
 	size_t n_kinds, kinds_cap;
 	struct vv_map by_tag;
-	/* by file and offset; the spans cover the files; kin is the number of the kind */
+	/* by file and offset; the spans cover the files; kind_id is the number of the kind */
 	struct vv_file_span *span;
 	size_t n_spans, spans_cap;
 	bool is_streamed; /* the files are streamed */
@@ -130,8 +130,8 @@ int vv_file_set_check_stop(const struct vv_file_set *c);
 int vv_file_set_read(const struct vv_file_set *c, uint32_t file, uint64_t at, void *to, size_t n);
 /* Of the len bytes from `at` on, the first *hole bytes are a hole; the next *data bytes are not. */
 void vv_file_set_find_hole(const struct vv_file_set *c, uint32_t file, uint64_t at, uint64_t len, uint64_t *hole, uint64_t *data);
-/* The length of the chunk of this kind that begins at p; n bytes are available. chunk: the length
- * of chunks that are not cut by content. */
+/* The length of the chunk of this kind that begins at p; n bytes are available. The parameter chunk
+ * is the length of chunks that are not cut by content. */
 size_t vv_file_set_cut(const struct vv_file_set *c, const struct vv_file_set_kind *k, size_t chunk, const uint8_t *p, size_t n);
 /* Are the chunks cut by content, so that a cut may lie anywhere? */
 bool vv_file_set_cuts_by_content(const struct vv_file_set *c, const struct vv_file_set_kind *k);

@@ -1,6 +1,6 @@
 /* Packs files into an epoch. Each file is a region; its bytes lie in the payload in the order of
- * their variables, and each kind of variable has its own compression. With many ranks, each rank
- * packs its share of the files. */
+ * their variables. Each kind of variable has its own compression. With many ranks, each rank packs
+ * its share of the files. */
 #ifndef VV_ENGINE_FILES_PACK_H
 #define VV_ENGINE_FILES_PACK_H
 

@@ -1,6 +1,6 @@
 /* Deduplication between ranks that add new content to one epoch: one rank stores content that
- * several hold. engine/files/pack_pipeline.c asks here before it places content that is new to its
- * rank.
+ * several hold. The pipeline (engine/files/pack_pipeline.c) asks here before it places content that
+ * is new to its rank.
  *
  * Content comes once and in stretches, from files or streams, so the ranks exchange messages in
  * rounds. Each rank sends the digests of its next slabs to the home ranks
@@ -21,9 +21,9 @@
 
 struct vv_rank_dedup_rounds;
 
-/* Called by all ranks before any other step of the epoch can fail on one of them. apart: also if
- * ranks have their own stores. *out is NULL on all ranks if there is no rank to share with: a
- * single rank, no dedup, collective=none, or copies > 1. */
+/* Called by all ranks before any other step of the epoch can fail on one of them. If `apart` is
+ * true, ranks with their own stores share too. The result is NULL on all ranks if there is no rank
+ * to share with: a single rank, no dedup, collective=none, or copies > 1. */
 int vv_rank_dedup_rounds_open(struct vv_layer_writer *p, bool apart, struct vv_rank_dedup_rounds **out);
 void vv_rank_dedup_rounds_close(struct vv_rank_dedup_rounds *s); /* NULL is allowed */
 

@@ -28,8 +28,8 @@ struct vv_rank_handover_options {
 
 /* Called by all ranks, each with the result of its part, after kinds are decided
  * (engine/files/recipes.h) and before anything is placed. Afterwards the spans of the file set are
- * those that this rank places; files of other ranks follow its own. *out is NULL if no rank hands
- * over memory. */
+ * those that this rank places; files of other ranks follow its own. The result is NULL if no rank
+ * hands over memory. */
 int vv_rank_handover_open(struct vv_layer_writer *p, struct vv_file_set *c, const struct vv_rank_handover_options *opt, int rc, struct vv_rank_handover **out);
 /* Called by all ranks when everything is placed. The owner of the bytes receives their positions,
  * and the file set has its own files again. If g is NULL, it returns rc. */

@@ -21,8 +21,8 @@ int vv_recipes_decide(struct varve *v, struct vv_file_set *c, const struct vv_ma
 /* May memory of other ranks be compressed with this kind (engine/files/rank_handover.h)? Not if it
  * holds numbers or noise, is cut by content, or has a recipe set by the user. */
 bool vv_recipes_can_join_ranks(const struct vv_file_set *c, const struct vv_file_set_kind *k);
-/* Marks the kind for joint compression: a stretch of each rank in turn, by a word history if the
- * kind is similar between ranks or undecided. */
+/* Marks the kind for joint compression: a stretch of each rank in turn. An undecided kind, or one
+ * that can be joined, gets the trail predictor. */
 void vv_recipes_join_ranks(const struct vv_file_set *c, uint32_t kind, const struct vv_pack_options *opt);
 /* The codec of its blocks, NULL for none; and the block size. */
 const struct vv_codec *vv_recipes_codec(const struct vv_file_set_kind *k);
