@@ -24,7 +24,7 @@ struct vv_fd_identity vv_fd_identity_of(int fd);
 /* Of the named file: another file may have taken the number right after the opening. */
 struct vv_fd_identity vv_fd_identity_named(const char *path);
 bool vv_fd_identity_fits(const struct vv_fd_identity *s, int fd);
-/* 0; or VV_EIO: the descriptor has changed. `what` names the intended operation. */
+/* 0; or VV_EIO: the descriptor has changed. The last argument names the intended operation. */
 int vv_fd_identity_check(const struct vv_fd_identity *s, int fd, const char *what);
 /* vv_err_sys for varve's own descriptors, with the only possible reason of EBADF. */
 int vv_fd_identity_err(int errnum, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -32,7 +32,8 @@ int vv_memory_areas_add(struct vv_memory_areas *m, const struct vv_memory_areas_
 void vv_memory_areas_finish(struct vv_memory_areas *m, uint64_t exe);
 /* Sets the segment of the area with this address, if it maps no file and has no segment. */
 void vv_memory_areas_mark(struct vv_memory_areas *m, uint64_t at, enum vv_segment segment);
-/* If no area is marked as the heap, takes the next one behind the executable. */
+/* Marks the next area behind the executable as the heap, if it is writable, near, maps no file and
+ * has no segment. */
 void vv_memory_areas_guess_heap(struct vv_memory_areas *m);
 /* Adds len bytes of memory at offset `at` of the file, as one piece for each area. */
 int vv_memory_areas_piece(struct vv_memory_areas *m, uint64_t address, uint64_t len, uint64_t at);
