@@ -16,7 +16,7 @@ static bool is_handled(int sig)
 
 void vv_block_signals_begin(sigset_t *before)
 {
-	int saved = errno; /* some numbers are nobody's */
+	int saved = errno; /* some numbers belong to no signal */
 	sigset_t set;
 
 	sigemptyset(&set);

@@ -3,7 +3,9 @@
 
 enum {
 	GRAIN = 64 << 10,
-	LEAST = 42 * GRAIN, /* a block of 1 MiB, as most are, and what is stored of it: one of these serves all that come after */
+	/* fits a block of 1 MiB, the usual size, and its stored form, so that most later requests
+	 * can reuse it */
+	LEAST = 42 * GRAIN,
 };
 
 void vv_budget_init(struct vv_budget *r, size_t most)
@@ -17,7 +19,7 @@ static void drop(struct vv_budget_buffer *room)
 	vv_mem_free(room);
 }
 
-/* Takes the first of the idle ones off the list, which is counted no more. */
+/* Takes a buffer off the idle list and out of the count. */
 static struct vv_budget_buffer *unlist(struct vv_budget *r, struct vv_budget_buffer **at)
 {
 	struct vv_budget_buffer *room = *at;
@@ -49,7 +51,7 @@ static struct vv_budget_buffer *make(size_t size)
 	return NULL;
 }
 
-/* One that fits, and is not much too large; it is not counted any more. */
+/* Takes an idle buffer that fits and is at most twice as large out of the count. */
 static struct vv_budget_buffer *find(struct vv_budget *r, size_t size)
 {
 	for (struct vv_budget_buffer **at = &r->idle; *at; at = &(*at)->next)
@@ -63,12 +65,15 @@ struct vv_budget_buffer *vv_budget_take(struct vv_budget *r, size_t size, size_t
 	struct vv_budget_buffer *room;
 	size_t all;
 
-	size = (size + size / 16 + GRAIN) / GRAIN * GRAIN; /* a little more, so that it will do for others */
+	/* slightly larger, so that it fits later requests */
+	size = (size + size / 16 + GRAIN) / GRAIN * GRAIN;
 	size = size < LEAST ? LEAST : size;
 	pthread_mutex_lock(&r->lock);
 	for (;;) {
 		room = find(r, size);
-		if (!room && r->idle) /* one that does not fit makes way, so that there are no more than are used at a time */
+		/* an unsuitable buffer is freed, so that there are no more than are used at a
+		 * time */
+		if (!room && r->idle)
 			drop(unlist(r, &r->idle));
 		all = (room ? room->size : size) + beside;
 		while (r->idle && r->held + all > r->most)
@@ -106,7 +111,7 @@ void vv_budget_give(struct vv_budget *r, struct vv_budget_buffer *room)
 	r->out--;
 	room->next = r->idle;
 	r->idle = room;
-	if (r->held > r->most) /* it was more than there is */
+	if (r->held > r->most) /* a buffer above the budget */
 		drop(unlist(r, &r->idle));
 	pthread_cond_broadcast(&r->back);
 	pthread_mutex_unlock(&r->lock);

@@ -22,13 +22,13 @@ bool vv_child_find(const char *name, const char *folders, char path[PATH_MAX])
 	return false;
 }
 
-/* ---- start ------------------------------------------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 static bool place(const struct vv_child *how)
 {
 	if (how->session ? setsid() < 0 : setpgid(0, 0) < 0)
 		return false;
-	if (how->terminal) /* SIGTTOU is blocked still */
+	if (how->terminal) /* SIGTTOU is still blocked */
 		tcsetpgrp(STDIN_FILENO, getpid());
 	if (how->masked)
 		umask(how->mask);
@@ -44,7 +44,8 @@ static bool connect_streams(const struct vv_child *how)
 	return how->output < 0 || (dup2(how->output, STDOUT_FILENO) >= 0 && dup2(how->output, STDERR_FILENO) >= 0);
 }
 
-/* Between fork and exec: nothing here takes a lock. What we ignore for ourselves, broken pipes and limits on files, is the program's affair. */
+/* Runs between fork and exec, so nothing here takes a lock. Restores the default for signals that
+ * only varve itself ignores: broken pipes and file size limits. */
 __attribute__((noreturn)) static void become(const struct vv_child *how, pid_t parent, int report)
 {
 	struct sigaction normal = { .sa_handler = SIG_DFL };
@@ -97,7 +98,7 @@ int vv_child_start(const struct vv_child *how, pid_t *pid)
 	return 0;
 }
 
-/* ---- signals ----------------------------------------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 sigset_t vv_child_block(const int *signals, size_t n)
 {
@@ -108,7 +109,8 @@ sigset_t vv_child_block(const int *signals, size_t n)
 		struct sigaction was;
 
 		if (signals[i] == SIGCHLD)
-			signal(SIGCHLD, SIG_DFL); /* who ignores it has no children to wait for */
+			/* a process that ignores it cannot wait for its children */
+			signal(SIGCHLD, SIG_DFL);
 		if (sigaction(signals[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN)
 			sigaddset(&set, signals[i]);
 	}
@@ -125,7 +127,7 @@ int vv_child_await(const sigset_t *signals, double seconds)
 	return got > 0 ? got : 0;
 }
 
-/* ---- its end ----------------------------------------------------------------------------------------------------------------- */
+/* ---- exit status ----------------------------------------------------------------------------- */
 
 bool vv_child_is_fine(int status)
 {

@@ -6,7 +6,7 @@
 
 uint64_t vv_clock_ns(void);
 double vv_clock_s(void);
-double vv_clock_own_s(void); /* processor time of the calling thread: what other programs do is not in it */
+double vv_clock_own_s(void); /* processor time of the calling thread, without other programs */
 uint64_t vv_clock_wall_ns(void);
 void vv_clock_sleep(double seconds);
 

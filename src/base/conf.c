@@ -17,13 +17,14 @@
 
 enum { MAX_FILE = 1 << 20, MAX_VALUE = 4096, ENV_NAME = 128 };
 
-/* A number with a unit out of a list; the whole text must be used up. */
+/* A number with a unit out of a list; the whole text must match. */
 struct conf_unit {
 	const char *name;
 	double scale;
 };
 
-/* Digits, perhaps a point and more digits: as every locale of the application must read them alike, not by strtod. */
+/* Parses digits, perhaps a point and more digits. Not by strtod, because the result must not depend
+ * on the application's locale. */
 static bool parse_decimal(const char **text, double *out)
 {
 	const char *s = *text;
@@ -248,7 +249,7 @@ static char *trim(char *s)
 	return s;
 }
 
-/* "name = value" cut in two in place. */
+/* Splits "name = value" in place. */
 static int set_pair(struct vv_conf *c, char *pair, const char *origin)
 {
 	char *eq = strchr(pair, '=');
@@ -319,7 +320,7 @@ int vv_conf_read_file(struct vv_conf *c, const char *path, bool must_exist)
 	return rc;
 }
 
-/* The name in the environment: VARVE_KEEP_EVERY. 0: it is too long to be one. */
+/* The name in the environment: VARVE_KEEP_EVERY. 0: too long for one. */
 static size_t env_name(const char *prefix, const char *name, char *out, size_t cap)
 {
 	size_t n = (size_t)snprintf(out, cap, "%s%s", prefix, name);
@@ -329,8 +330,8 @@ static size_t env_name(const char *prefix, const char *name, char *out, size_t c
 	return n < cap ? n : 0;
 }
 
-/* A variable that looks like one of ours and is none: a person will wait in vain for it to do something. Others may use the
- * prefix for their own ends. */
+/* Warns of a variable that resembles an option and is none: it has no effect, which the user may
+ * not expect. Other programs may use the prefix for other names. */
 static void warn_of_slips(const struct vv_conf *c, const char *prefix)
 {
 	static atomic_bool said;

@@ -1,6 +1,6 @@
-/* Configuration as one table: name, kind, default, help. The environment variable, the line in the file, the option in a
- * call and the printed help all come from the row. default < file < environment < call; each value knows where it came
- * from. */
+/* Configuration as one table: name, kind, default, help. The environment variable, the line in the
+ * file, the option in a call and the printed help come from one row. Precedence: default < file <
+ * environment < call; each value records its origin. */
 #ifndef VV_BASE_CONF_H
 #define VV_BASE_CONF_H
 
@@ -12,18 +12,21 @@ enum vv_conf_kind {
 	VV_CONF_TEXT,
 	VV_CONF_BOOL,     /* yes no true false on off 1 0 */
 	VV_CONF_COUNT,    /* a whole number */
-	VV_CONF_SIZE,     /* bytes: 4096, 64KiB, 1MiB, 2G (KMGT are powers of 1024, with or without iB/B) */
+	/* bytes: 4096, 64KiB, 1MiB, 2G (KMGT are powers of 1024, with or without iB/B) */
+	VV_CONF_SIZE,
 	VV_CONF_DURATION, /* seconds: 90, 10m, 2h, 1.5d, 250ms */
 	VV_CONF_FRACTION, /* 2% or 0.02 */
-	VV_CONF_SHARE,    /* a size (16MiB), or a share of something that the caller knows (5%) */
-	VV_CONF_CHOICE,   /* one of the words in `words`, "|" between them; word:N where `words` says word[:N] */
+	VV_CONF_SHARE,    /* a size (16MiB), or a share of a whole that the caller knows (5%) */
+	/* one of the words in `words`, "|" between them; word:N where `words` has word[:N] */
+	VV_CONF_CHOICE,
 };
 
 struct vv_conf_item {
 	const char *name; /* "keep-every"; VARVE_KEEP_EVERY in the environment */
 	enum vv_conf_kind kind;
 	const char *initial;
-	const char *words; /* choices; of a SHARE: what may be said instead, which vv_conf_share is not asked about */
+	/* choices; of a SHARE: other allowed words, for which vv_conf_share must not be called */
+	const char *words;
 	uint64_t min, max; /* for COUNT, SIZE and the size of a SHARE; max 0 = no limit */
 	const char *help;
 };
@@ -42,16 +45,19 @@ struct vv_conf {
 int vv_conf_init(struct vv_conf *c, const struct vv_conf_item *item, size_t n);
 void vv_conf_fini(struct vv_conf *c);
 
-/* Each checks the value as the item's kind asks; an error names the origin, the value and what is allowed. */
+/* Each call checks the value by the item's kind. The error names the origin, the value and the
+ * allowed values. */
 int vv_conf_set(struct vv_conf *c, const char *name, const char *text, const char *origin);
-/* Would that be a value of the item, which must be in the table? And what would be: "a whole number". */
+/* Is the text a value of the item, which must be in the table? allowed: a description of the
+ * values, as "a whole number". */
 enum { VV_CONF_WORDS = 512 };
 bool vv_conf_fits(const struct vv_conf *c, const char *name, const char *text, char allowed[VV_CONF_WORDS]);
-/* INI: "name = value" lines, [section] lines ignored but for their form, # and ; comments. */
+/* INI: "name = value" lines, # and ; comments. [section] lines are checked for their form and
+ * ignored. */
 int vv_conf_parse(struct vv_conf *c, const char *text, size_t n, const char *origin);
 int vv_conf_read_file(struct vv_conf *c, const char *path, bool must_exist);
 int vv_conf_read_env(struct vv_conf *c, const char *prefix);
-/* "codec=zstd keep=3": pairs between blanks or commas. */
+/* "codec=zstd keep=3": pairs separated by blanks or commas. */
 int vv_conf_read_string(struct vv_conf *c, const char *options, const char *origin);
 
 /* name must be in the table. */
@@ -59,7 +65,7 @@ const char *vv_conf_text(const struct vv_conf *c, const char *name);
 bool vv_conf_bool(const struct vv_conf *c, const char *name);
 uint64_t vv_conf_number(const struct vv_conf *c, const char *name); /* COUNT, SIZE */
 double vv_conf_real(const struct vv_conf *c, const char *name);     /* DURATION, FRACTION */
-/* SHARE, in bytes; a share is one of whole. */
+/* SHARE, in bytes; a percentage is taken of whole. */
 uint64_t vv_conf_share(const struct vv_conf *c, const char *name, uint64_t whole);
 const char *vv_conf_origin(const struct vv_conf *c, const char *name);
 

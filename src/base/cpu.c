@@ -14,7 +14,8 @@ const char *vv_cpu_name(enum vv_cpu_level level)
 
 _Atomic int vv_cpu_used = -1;
 
-/* The flags of cmake/VarveLevels.cmake. The compiler's runtime has also asked whether the kernel saves such registers. */
+/* The flags of cmake/VarveLevels.cmake. The compiler's runtime also checks that the kernel saves
+ * these registers. */
 enum vv_cpu_level vv_cpu_most(void)
 {
 	__builtin_cpu_init();
@@ -47,7 +48,7 @@ enum vv_cpu_level vv_cpu_hold(enum vv_cpu_level most)
 
 #endif
 
-/* Threads that ask at the same time get the same answer. */
+/* Concurrent callers get the same answer. */
 enum vv_cpu_level vv_cpu_choose(void)
 {
 	const char *text = vv_env_get("VARVE_CPU");

@@ -1,8 +1,10 @@
-/* Levels of the processor's vector units. A package is built for the least that its architecture has, the baseline. Files with loops that gain by more are
- * compiled again for each further level, on x86_64 (cmake/VarveLevels.cmake), and the machine is asked which one it can take. What the loops of all levels give is the
- * same to the last bit.
+/* Levels of the processor's vector units. A package is built for the baseline of its architecture.
+ * On x86_64, files with loops that gain by a higher level are compiled again for each level
+ * (cmake/VarveLevels.cmake). The level is chosen at run time. The results of all levels are equal
+ * to the last bit.
  *
- * Such a file has its loops, all of them static, a table of them, and behind it, in #ifndef VV_CPU_LEVEL, what there is only once:
+ * Such a file has static loops and a table of them. Code that exists only once follows in
+ * #ifndef VV_CPU_LEVEL:
  *	VV_CPU_TABLES(struct loops, vv_noun_loops);
  *	const struct loops VV_CPU_NAME(vv_noun_loops) = { ... };
  *	VV_CPU_UP_TO_AVX2(vv_noun_loops)->verb(...); */
@@ -14,13 +16,14 @@
 
 enum vv_cpu_level { VV_CPU_BASELINE, VV_CPU_AVX2, VV_CPU_AVX512, VV_CPU_LEVELS };
 
-/* Asks the machine, and looks at $VARVE_CPU, with a warning where that says what no level is called. */
+/* Determines the level of the machine and reads $VARVE_CPU; warns if that is not the name of a
+ * level. */
 enum vv_cpu_level vv_cpu_choose(void);
 
 #if VV_HAVE_LEVELS
-extern _Atomic int vv_cpu_used; /* for vv_cpu_level; -1: not asked yet */
+extern _Atomic int vv_cpu_used; /* for vv_cpu_level; -1: not determined yet */
 
-/* The level in use: the machine's, or what $VARVE_CPU holds it to. */
+/* The level in use: the machine's, or a lower one set by $VARVE_CPU. */
 static inline enum vv_cpu_level vv_cpu_level(void)
 {
 	int level = atomic_load_explicit(&vv_cpu_used, memory_order_relaxed);
@@ -34,9 +37,9 @@ static inline enum vv_cpu_level vv_cpu_level(void)
 }
 #endif
 
-/* The highest one that was built and that this machine can take. */
+/* The highest level that was built and that this machine supports. */
 enum vv_cpu_level vv_cpu_most(void);
-/* For tests and benchmarks: from now on no more than this. Returns what is used now. */
+/* For tests and benchmarks: limits the level from now on. Returns the level in use. */
 enum vv_cpu_level vv_cpu_hold(enum vv_cpu_level most);
 const char *vv_cpu_name(enum vv_cpu_level level);
 
@@ -50,10 +53,10 @@ const char *vv_cpu_name(enum vv_cpu_level level);
 #define VV_CPU_NAME(name) name##_baseline
 #endif
 
-/* Declares them; a file need not be compiled for the highest. */
+/* Declares the tables; a file need not be compiled for the highest level. */
 #define VV_CPU_TABLES(type, name) extern const type name##_baseline, name##_avx2, name##_avx512
 
-/* The table to be used. */
+/* The table to use. */
 #if VV_HAVE_LEVELS
 #define VV_CPU_UP_TO_AVX2(name) (vv_cpu_level() >= VV_CPU_AVX2 ? &name##_avx2 : &name##_baseline)
 #define VV_CPU_UP_TO_AVX512(name) (vv_cpu_level() == VV_CPU_AVX512 ? &name##_avx512 : VV_CPU_UP_TO_AVX2(name))

@@ -10,7 +10,8 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* How many letters are to be changed, added, left out or swapped to make b of a: optimal string alignment, over the first WORD of them. */
+/* The number of letters to change, add, omit or swap to turn a into b: optimal string alignment,
+ * over the first WORD letters. */
 static size_t distance(const char *a, const char *b)
 {
 	size_t n = least(strlen(a), WORD), m = least(strlen(b), WORD), d[WORD + 1][WORD + 1];

@@ -1,8 +1,9 @@
-/* Words that were meant: the closest of several to one that nobody knows. */
+/* Suggests the closest known word for an unknown one. */
 #ifndef VV_BASE_DID_YOU_MEAN_H
 #define VV_BASE_DID_YOU_MEAN_H
 
-/* best (NULL at first), or candidate if that is close enough to word to be what was meant, and closer. */
+/* Returns candidate if it is close to word, and closer than best; else best. best is NULL at
+ * first. */
 const char *vv_did_you_mean_best(const char *word, const char *candidate, const char *best);
 
 #endif

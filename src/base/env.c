@@ -8,7 +8,7 @@ enum { ROOM = 16 << 10 };
 
 extern char **environ;
 
-static char kept[ROOM]; /* "NAME=VALUE", one behind the other */
+static char kept[ROOM]; /* "NAME=VALUE" strings, one after the other */
 static size_t used;
 
 static bool is_ours(const char *variable)

@@ -1,4 +1,3 @@
-/* The error contract of the whole library: see err.h. */
 #include "base/err.h"
 #include <errno.h>
 #include <stdarg.h>
@@ -7,7 +6,7 @@
 
 static _Thread_local char message[sizeof(((struct vv_err_state *)0)->message)];
 
-/* Names from a store or a file of options are quoted in messages, and messages end up on terminals, which obey control
+/* Messages quote names from a store or an option file, and terminals interpret control
  * characters. */
 static void replace_controls(char *s)
 {
@@ -16,7 +15,7 @@ static void replace_controls(char *s)
 			*s = *s == '\n' ? ' ' : '?';
 }
 
-/* The words may quote the message they replace. */
+/* The arguments may quote the message that is replaced. */
 int vv_err_set(int code, const char *fmt, ...)
 {
 	char words[sizeof(message)];

@@ -14,7 +14,7 @@ uint32_t vv_event_count(const struct vv_event *b)
 
 void vv_event_wait(struct vv_event *b, uint32_t looked)
 {
-	int saved = errno; /* it has rung, or a handler has run */
+	int saved = errno; /* it was signalled, or a handler has run */
 
 	syscall(SYS_futex, &b->count, FUTEX_WAIT_PRIVATE, looked, NULL, NULL, 0);
 	errno = saved;

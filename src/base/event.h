@@ -1,18 +1,19 @@
-/* Threads sleep until it has rung since they last looked. Nobody holds a lock meanwhile: what a handler of the program's waits for while it interrupts a sleeper
- * goes on, and may ring. */
+/* An event: threads sleep until it is signalled. A sleeper holds no lock, so a handler of the
+ * program that interrupts it can wait for other threads, and these may signal the event. */
 #ifndef VV_BASE_EVENT_H
 #define VV_BASE_EVENT_H
 
 #include <stdint.h>
 
 struct vv_event {
-	_Atomic uint32_t count; /* how often; zero to begin with */
+	_Atomic uint32_t count; /* number of signals; initially zero */
 };
 
-/* Look, then see whether what you wait for has happened, then sleep: not at all, if it has rung since you looked; and perhaps not until it has. */
+/* Read the count, then test the condition, then wait. The wait returns at once if the event was
+ * signalled since the count was read. It may also return early. */
 uint32_t vv_event_count(const struct vv_event *b);
 void vv_event_wait(struct vv_event *b, uint32_t looked);
-/* After what has happened. */
+/* To be called after the condition has changed. */
 void vv_event_signal(struct vv_event *b);
 
 #endif

@@ -23,7 +23,8 @@ struct vv_fd_identity vv_fd_identity_named(const char *path)
 	return lstat(path, &st) == 0 ? (struct vv_fd_identity){ st.st_dev, st.st_ino } : (struct vv_fd_identity){ 0 };
 }
 
-/* Only which file it is: a network file system writes out what it holds back before it tells more. */
+/* Asks for the file's identity only: for more, a network file system writes out its cached data
+ * first. */
 static bool look(int fd, struct vv_fd_identity *out)
 {
 	struct statx sx;
@@ -71,9 +72,10 @@ void vv_fd_identity_close(const struct vv_fd_identity *s, int fd)
 		vv_own_fds_close(fd);
 }
 
-/* ---- a file system for one file ---------------------------------------------------------------------------------------------- */
+/* ---- a file system for one file -------------------------------------------------------------- */
 
-/* A thread loses its core mostly where a system call ends: a look that took long is an old one. */
+/* A thread is usually preempted at the end of a system call. So a check that took long may be
+ * outdated and is repeated. */
 static bool is_ours(const struct vv_fd_identity *s, int fd)
 {
 	enum { LOOKS = 4, QUICK_NS = 10000 };
@@ -89,7 +91,7 @@ static bool is_ours(const struct vv_fd_identity *s, int fd)
 	return ours;
 }
 
-/* What is under it, if the descriptor is still ours. */
+/* The underlying file system, if the descriptor is still varve's. */
 static const struct vv_fs *under(const struct vv_fs *fs, int fd)
 {
 	const struct vv_fd_identity_fs *g = (const struct vv_fd_identity_fs *)fs;

@@ -1,4 +1,4 @@
-/* The real file system behind fs.h. */
+/* The real file system. */
 #include "base/fs.h"
 #include "base/own_fds.h"
 #include "base/fd_identity.h"
@@ -110,7 +110,8 @@ static int real_fsync_dir(const struct vv_fs *fs, const char *path)
 		errno = EBADF;
 		return -1;
 	}
-	/* Some network file systems refuse to sync a directory: there a rename is as durable as it gets. */
+	/* Some network file systems refuse to sync a directory: a rename cannot be made more
+	 * durable there. */
 	if (rc < 0 && (saved == EINVAL || saved == ENOTSUP))
 		return 0;
 	errno = saved;
@@ -187,10 +188,11 @@ int vv_fs_read_all(const struct vv_fs *fs, int fd, void *p, size_t n, off_t off)
 	return 0;
 }
 
-/* Of a file system that is not named here nothing is known: FUSE may be anything. */
+/* An unlisted file system is unknown: FUSE may be anything. */
 bool vv_fs_is_local(int fd)
 {
-	static const uint32_t local[] = { /* ext2, 3 and 4; XFS; Btrfs; F2FS; bcachefs; ZFS; tmpfs; ramfs; overlay */
+	/* ext2, 3 and 4; XFS; Btrfs; F2FS; bcachefs; ZFS; tmpfs; ramfs; overlay */
+	static const uint32_t local[] = {
 		0xef53, 0x58465342, 0x9123683e, 0xf2f52010, 0xca451a4e, 0x2fc12fc1, 0x01021994, 0x858458f6, 0x794c7630,
 	};
 	struct statfs st;
@@ -203,7 +205,8 @@ bool vv_fs_is_local(int fd)
 	return false;
 }
 
-/* Mapping the pages in here, too, means that a failing disk is an answer of madvise, not a SIGBUS later. */
+/* The call also maps the pages, so that a failing disk is an error of madvise, not a later
+ * SIGBUS. */
 bool vv_fs_resident(const void *p, size_t n)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)p & ~(page - 1), end = (uintptr_t)p + n;
@@ -233,8 +236,9 @@ bool vv_fs_is_cached(const void *p)
 	return mincore((void *)((uintptr_t)p & ~(page - 1)), page, &seen) == 0 && seen & 1;
 }
 
-/* The kernel gives a lease for reading only while nobody writes, and keeps writers waiting as long as we have it. That they wait we are told by a signal, which must
- * be one that does not end the process. */
+/* The kernel grants a read lease only while no process has the file open for writing, and delays
+ * writers during the lease. It announces a delayed writer by a signal, which must be one that does
+ * not end the process. */
 bool vv_fs_lease(int fd)
 {
 	return (fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_RDLCK) == 0) || errno != EAGAIN;

@@ -1,5 +1,6 @@
-/* A check that a lock is held, for functions whose comment says "under the lock". Costs nothing unless VARVE_CHECK_LOCKS is on
- * (CMakeLists.txt). It tells that some thread holds the lock, not which one. */
+/* A check that a lock is held, for functions with the comment "under the lock". It is compiled only
+ * with VARVE_CHECK_LOCKS (CMakeLists.txt). It detects that some thread holds the lock, not which
+ * one. */
 #ifndef VV_BASE_HELD_H
 #define VV_BASE_HELD_H
 

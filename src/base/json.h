@@ -1,4 +1,5 @@
-/* Writes one JSON text into memory. Inside an object every value has a key, inside an array the key is NULL. */
+/* Writes one JSON text into memory. Inside an object every value has a key, inside an array the key
+ * is NULL. */
 #ifndef VV_BASE_JSON_H
 #define VV_BASE_JSON_H
 
@@ -8,26 +9,28 @@ enum { VV_JSON_DEPTH = 16 };
 
 struct vv_json {
 	struct vv_buf buf;
-	char close[VV_JSON_DEPTH]; /* what ends each open level */
+	char close[VV_JSON_DEPTH]; /* the closing character of each open level */
 	unsigned depth;
 	bool more; /* a comma goes before the next value */
-	bool dense; /* no spaces between words; every control character by its number */
+	bool dense; /* no spaces between tokens; every control character as a number */
 };
 
 void vv_json_fini(struct vv_json *j);
 void vv_json_object(struct vv_json *j, const char *key);
 void vv_json_array(struct vv_json *j, const char *key);
-void vv_json_end(struct vv_json *j); /* of the innermost object or array */
+void vv_json_end(struct vv_json *j); /* ends the innermost object or array */
 
-/* NULL becomes null; bytes that are no UTF-8 become U+FFFD. */
+/* NULL becomes null; invalid UTF-8 becomes U+FFFD. */
 void vv_json_text(struct vv_json *j, const char *key, const char *s);
 void vv_json_number(struct vv_json *j, const char *key, uint64_t v);
 void vv_json_signed(struct vv_json *j, const char *key, int64_t v);
 void vv_json_real(struct vv_json *j, const char *key, double v); /* null unless it is finite */
-void vv_json_decimal(struct vv_json *j, const char *key, uint64_t whole, uint32_t billionths); /* in any locale */
+/* independent of the locale */
+void vv_json_decimal(struct vv_json *j, const char *key, uint64_t whole, uint32_t billionths);
 void vv_json_bool(struct vv_json *j, const char *key, bool v);
-void vv_json_numbers(struct vv_json *j, const char *key, const uint64_t *v, size_t n); /* an array of them */
-/* What went wrong in this thread last, in words, as a code, and what that means. */
+/* an array of numbers */
+void vv_json_numbers(struct vv_json *j, const char *key, const uint64_t *v, size_t n);
+/* The last error of this thread: message, code and meaning of the code. */
 void vv_json_error(struct vv_json *j, int code);
 
 #endif

@@ -1,4 +1,4 @@
-/* One line per event on stderr, "varve: ..."; quiet by default below warnings. */
+/* Writes one line per event to stderr, "varve: ..."; by default only warnings and errors. */
 #ifndef VV_BASE_LOG_H
 #define VV_BASE_LOG_H
 

@@ -1,5 +1,6 @@
-/* Linear probing, at most half full, no tombstones: a removal moves back what had been pushed past the hole (Knuth, volume 3,
- * 6.4, algorithm R). The hash is FNV-1a with a final mix, because its low bits choose the slot. */
+/* Linear probing, at most half full, no tombstones: a removal moves displaced entries back to the
+ * hole (Knuth, volume 3, 6.4, algorithm R). The hash is FNV-1a with a final mix, because its low
+ * bits choose the slot. */
 #include "base/map.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -94,7 +95,8 @@ void vv_map_remove(struct vv_map *m, const char *key)
 	for (size_t i = (hole + 1) & mask; m->slot[i].key; i = (i + 1) & mask) {
 		size_t home = (size_t)m->slot[i].hash & mask;
 
-		if (((i - home) & mask) >= ((i - hole) & mask)) { /* it was pushed past the hole, or to it */
+		/* the entry was displaced past the hole, or to it */
+		if (((i - home) & mask) >= ((i - hole) & mask)) {
 			m->slot[hole] = m->slot[i];
 			hole = i;
 		}

@@ -1,4 +1,5 @@
-/* From a string to a number: an open hash. The keys are borrowed and stay where they are as long as the map holds them. */
+/* A hash table from strings to numbers, with open addressing. The keys are borrowed: the caller
+ * keeps them in place while the map holds them. */
 #ifndef VV_BASE_MAP_H
 #define VV_BASE_MAP_H
 
@@ -14,15 +15,15 @@ struct vv_map { /* all zero is the empty map */
 
 void vv_map_init(struct vv_map *m);
 void vv_map_fini(struct vv_map *m);
-/* Up to n keys can be held from now on without asking for memory. */
+/* Up to n keys can be held from now on without more memory. */
 int vv_map_reserve(struct vv_map *m, size_t n);
-/* A key that is there gets the new number. */
+/* An existing key gets the new number. */
 int vv_map_put(struct vv_map *m, const char *key, size_t value);
 /* The key's number, or VV_MAP_NONE. */
 size_t vv_map_get(const struct vv_map *m, const char *key);
-/* Absent is fine. */
+/* A missing key is allowed. */
 void vv_map_remove(struct vv_map *m, const char *key);
-/* Forgets the keys, keeps the room. */
+/* Removes all keys and keeps the memory. */
 void vv_map_clear(struct vv_map *m);
 
 #endif

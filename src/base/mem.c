@@ -1,7 +1,8 @@
-/* Allocation with an error message, and a countdown that lets a test reach every failure path.
+/* Allocation with an error message, and a countdown by which a test reaches every failure path.
  *
- * What is large comes from the kernel and goes back to it at once: an allocator keeps such blocks in the heap of the thread that freed them, where nobody else has use
- * for them, and copies them to make them longer. Memory that nobody has touched yet costs nothing, so tables may have room to grow. */
+ * Large blocks come from the kernel and return to it at once. An allocator would keep such blocks
+ * in the heap of the freeing thread, where other threads cannot use them. It would copy a block to
+ * grow it. Untouched memory costs nothing, so tables may have room to grow. */
 #include "base/mem.h"
 #include "base/err.h"
 #include <pthread.h>
@@ -19,7 +20,7 @@ enum { GROUP_PATH = 4096 };
 static atomic_long asked;
 static atomic_long fail_at;
 
-static atomic_uint inside, came_out; /* threads in the allocator; times that one has come out */
+static atomic_uint inside, came_out; /* threads in the allocator; number of returns from it */
 
 static void enter(void)
 {
@@ -39,12 +40,12 @@ bool vv_mem_is_inside(unsigned *outs)
 	return atomic_load(&inside) != 0;
 }
 
-/* In front of every block. */
+/* Precedes every block. */
 struct mem_head {
-	size_t mapped; /* bytes that the kernel gave for it, with this; 0: it is the allocator's */
+	size_t mapped; /* bytes mapped for it, including this head; 0: from the allocator */
 	union {
-		size_t len;         /* bytes that were asked for, with this, of the allocator */
-		struct mem_head *next;  /* of what is kept */
+		size_t len;         /* bytes requested from the allocator, including this head */
+		struct mem_head *next;  /* in the list of kept blocks */
 	};
 };
 
@@ -53,7 +54,8 @@ static struct mem_head *head_of(void *p)
 	return (struct mem_head *)p - 1;
 }
 
-/* Blocks of so many bytes are large. Sanitizers know only the allocator's. */
+/* Blocks from this size on are large. Sanitizers know only the allocator's blocks, so there they
+ * never are. */
 static size_t large(void)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -70,12 +72,14 @@ static size_t whole_pages(size_t n)
 	return (n + page - 1) & ~(page - 1);
 }
 
-/* What the kernel does not take back: it would have to make two mappings of one, and a program whose memory is write-protected here and there has as many as it may have. Such a block
- * has no pages any more but its first, and is used again. Nobody waits at the lock: who finds it taken does without. */
+/* Blocks that the kernel refuses to unmap. Unmapping would split a mapping, and a program with
+ * scattered write-protected memory may have reached its limit of mappings. Such a block keeps only
+ * its first page and is used again. No thread waits for the lock: if it is taken, the thread
+ * proceeds without a kept block. */
 static struct mem_head *_Atomic kept;
 static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
 
-/* Of whole pages. */
+/* p and n are multiples of a page. */
 static void unmap(void *p, size_t n)
 {
 	struct mem_head *h = p;
@@ -87,7 +91,7 @@ static void unmap(void *p, size_t n)
 	pthread_mutex_unlock(&keeping);
 }
 
-/* One of those that are kept, of n bytes at least; all others are offered to the kernel once more. */
+/* Takes a kept block of at least n bytes; tries to unmap all others again. */
 static struct mem_head *kept_block(size_t n)
 {
 	struct mem_head *list, *found = NULL;
@@ -125,8 +129,8 @@ static struct mem_head *mapped(size_t n)
 	return h;
 }
 
-/* A large block is n bytes long from now on, with its head. What is not one mapping any more, because somebody has advised the kernel about a part of it, cannot be
- * stretched. */
+/* Resizes a large block to n bytes, including its head. A block that is not one mapping any more,
+ * because of madvise on a part of it, cannot be resized. */
 static struct mem_head *remapped(struct mem_head *old, size_t n)
 {
 	size_t len = whole_pages(n), had = old->mapped;
@@ -138,7 +142,7 @@ static struct mem_head *remapped(struct mem_head *old, size_t n)
 		unmap(old, had);
 	}
 	if (at != MAP_FAILED)
-		h->mapped = len; /* one that was kept knows its own */
+		h->mapped = len; /* a kept block has its own size */
 	return h;
 }
 
@@ -172,7 +176,7 @@ static void *zeroed(size_t bytes)
 	return block(h);
 }
 
-/* It gets large, and longer. */
+/* Moves a block that becomes large to mapped memory. */
 static struct mem_head *moved_out(struct mem_head *old, size_t n)
 {
 	struct mem_head *h = mapped(n);
@@ -299,22 +303,24 @@ void *vv_mem_map_wide(size_t n)
 	void *p = vv_mem_map(n);
 
 	if (p)
-		(void)madvise(p, n, MADV_HUGEPAGE); /* or it is merely slower */
+		(void)madvise(p, n, MADV_HUGEPAGE); /* failure only makes access slower */
 	return p;
 }
 
 void vv_mem_widen(void *p, size_t n)
 {
-	enum { LARGE = 4 << 20 }; /* has a large page in it, wherever it begins */
+	enum { LARGE = 4 << 20 }; /* contains a large page for any start address */
 	struct mem_head *h = p ? head_of(p) : NULL;
 
 	if (h && n >= LARGE && h->mapped)
-		(void)madvise(h, h->mapped, MADV_HUGEPAGE); /* all of it, so that it stays one mapping */
+		/* the whole block, so that it stays one mapping */
+		(void)madvise(h, h->mapped, MADV_HUGEPAGE);
 }
 
 void vv_mem_populate(void *p, size_t n)
 {
-	(void)madvise(p, n, MADV_POPULATE_WRITE); /* Linux before 5.14: they come when they are touched */
+	/* fails on Linux before 5.14: pages then come at first access */
+	(void)madvise(p, n, MADV_POPULATE_WRITE);
 }
 
 void vv_mem_unmap(void *p, size_t n)
@@ -332,7 +338,8 @@ void vv_mem_discard(void *p, size_t n)
 		(void)madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
-/* The number behind `name` in a file of lines; behind nothing at all, if name is empty. UINT64_MAX: there is none. */
+/* The number behind `name` in a file of lines; the first number if name is empty. UINT64_MAX:
+ * none. */
 static uint64_t number_in(const char *path, const char *name)
 {
 	char line[256];
@@ -352,7 +359,8 @@ static uint64_t number_in(const char *path, const char *name)
 	return n;
 }
 
-/* What a control group leaves: its limit, less what is used and could not be had back. */
+/* The memory that a control group leaves: its limit, less the used memory that cannot be
+ * reclaimed. */
 static uint64_t left_in_group(const char *group)
 {
 	char path[GROUP_PATH + 32];
@@ -370,7 +378,7 @@ static uint64_t left_in_group(const char *group)
 	return used < most ? most - used : 0;
 }
 
-/* The least that any of the groups leaves that we are in. */
+/* The least memory that any control group of this process leaves. */
 static uint64_t left_in_groups(void)
 {
 	char line[GROUP_PATH - 32] = "", path[GROUP_PATH];

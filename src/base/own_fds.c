@@ -11,18 +11,18 @@
 #include <unistd.h>
 
 enum {
-	MOST = 4096,   /* numbers above are as they would be without us */
-	YIELDS = 1000, /* who waits does this so often, and then */
-	SLEEPS = 200,  /* this, a ms each time */
+	MOST = 4096,   /* descriptors from this number on are not recorded */
+	YIELDS = 1000, /* a waiting thread yields so often, then */
+	SLEEPS = 200,  /* sleeps so often, 1 ms each */
 };
 
 static atomic_bool begun;
 static _Atomic(uint64_t) kept[MOST / 64];
-static atomic_int making;    /* so many threads make one */
-static __thread bool makes;  /* this is one of them */
-static atomic_uint begins;   /* of making one, so far */
-static atomic_uint in_vain;  /* as many as there were when somebody had waited for their end as long as one does */
-static atomic_int stopped;   /* so many threads close something */
+static atomic_int making;    /* threads that make a descriptor */
+static __thread bool makes;  /* this thread is one of them */
+static atomic_uint begins;   /* descriptors begun so far */
+static atomic_uint in_vain;  /* value of `begins` when a thread last waited to the limit */
+static atomic_int stopped;   /* threads that close descriptors */
 
 static void forget(void)
 {
@@ -38,7 +38,7 @@ void vv_own_fds_begin(void)
 		pthread_atfork(NULL, NULL, forget);
 }
 
-/* In the last quarter of what there may be. */
+/* Moves the descriptor to the last quarter of the allowed numbers. */
 static int move_up(int fd)
 {
 	struct rlimit limit;
@@ -46,12 +46,13 @@ static int move_up(int fd)
 	int up = fcntl(fd, F_DUPFD_CLOEXEC, most / 4 * 3);
 
 	if (up < 0)
-		return errno == EBADF ? -1 : fd; /* the program was quicker */
+		return errno == EBADF ? -1 : fd; /* the program has closed it meanwhile */
 	close(fd);
 	return up;
 }
 
-/* Who closes something need not be quick about it, a file system may be slow. */
+/* Waits only briefly for threads that close descriptors: they may be slow, as a file system may
+ * be. */
 void vv_own_fds_make(void)
 {
 	for (int i = 0;; i++) {
@@ -92,7 +93,7 @@ int vv_own_fds_close(int fd)
 	return close(fd);
 }
 
-/* Not by nanosleep(3): a thread that can be cancelled there would keep all others from opening. */
+/* Not by nanosleep(3): a thread that is cancelled there would prevent all others from opening. */
 static void wait_a_bit(int i)
 {
 	if (i < YIELDS)
@@ -101,7 +102,8 @@ static void wait_a_bit(int i)
 		syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
 }
 
-/* Not for long, and not again for those that it has waited for in vain: it may be a slow file system, and who closes something may have no time. */
+/* Waits briefly for threads that make a descriptor, and not twice for the same ones. A file system
+ * may be slow, and the closing thread may have no time. */
 void vv_own_fds_stop(void)
 {
 	int saved = errno, i;

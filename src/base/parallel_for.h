@@ -1,16 +1,18 @@
-/* A loop whose turns may be taken at once and in any order: how functions that know of no threads are given some. */
+/* A loop whose iterations may run concurrently and in any order. It gives threads to functions that
+ * do not depend on a thread pool. */
 #ifndef VV_BASE_PARALLEL_FOR_H
 #define VV_BASE_PARALLEL_FOR_H
 
 #include <stddef.h>
 
 struct vv_parallel_for {
-	void (*each)(void *ctx, size_t n, void (*turn)(void *arg, size_t i), void *arg); /* NULL: one after the other */
+	/* NULL: sequential */
+	void (*each)(void *ctx, size_t n, void (*turn)(void *arg, size_t i), void *arg);
 	void *ctx;
-	unsigned width; /* turns that are taken at once, where each is not NULL */
+	unsigned width; /* concurrent iterations, if each is not NULL */
 };
 
-/* turn(arg, i) for i in 0..n-1; returns when all are done. */
+/* Calls turn(arg, i) for i in 0..n-1; returns when all are done. */
 static inline void vv_parallel_for_each(const struct vv_parallel_for *l, size_t n, void (*turn)(void *arg, size_t i), void *arg)
 {
 	if (l->each)

@@ -14,10 +14,10 @@ struct pool_queue {
 
 struct vv_pool {
 	pthread_mutex_t lock;
-	pthread_cond_t work; /* a task came, or the end */
+	pthread_cond_t work; /* a task was added, or the pool ends */
 	pthread_cond_t idle; /* a task was finished */
 	struct pool_queue tasks;
-	struct pool_queue left; /* those that nobody waits for: they come after all others */
+	struct pool_queue left; /* tasks without a waiting thread: they come after all others */
 	bool stop;
 	unsigned n;
 	pthread_t thread[];
@@ -73,7 +73,8 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* The application's signals stay the application's: our threads take none, but those that a thread brings on itself. */
+/* Signals belong to the application: the pool's threads block all of them, except those that a
+ * thread causes itself. */
 static int spawn(struct vv_pool *p, unsigned threads)
 {
 	sigset_t all, old;

@@ -1,4 +1,4 @@
-/* How far a long job is, for whoever watches. May be called from any thread. */
+/* Reports the progress of a long job. May be called from any thread. */
 #ifndef VV_BASE_PROGRESS_H
 #define VV_BASE_PROGRESS_H
 

@@ -1,10 +1,11 @@
-/* Search by halves. */
+/* Binary search. */
 #ifndef VV_BASE_SEARCH_H
 #define VV_BASE_SEARCH_H
 
 #include <stddef.h>
 
-/* Makes i the first of the numbers lo..hi-1 that is not `before` what is looked for, or hi; all that are come first. `before` is asked with i. */
+/* Sets i to the first of the numbers lo..hi-1 for which `before` is false, or to hi. The numbers
+ * for which it is true must come first. `before` is an expression in i. */
 #define VV_SEARCH(i, lo, hi, before)                            \
 	do {                                                    \
 		size_t search_lo = (lo), search_hi = (hi);      \

@@ -1,4 +1,5 @@
-/* SHA-256, after the text of FIPS 180-4. Blocks are hashed where they lie; only a broken one is copied. */
+/* SHA-256, after the text of FIPS 180-4. Blocks are hashed in place; only an incomplete block is
+ * copied. */
 #include "base/sha256.h"
 #include <string.h>
 
@@ -47,7 +48,7 @@ static inline uint32_t extend(uint32_t w[16], unsigned i)
 	return w[i & 15] += s0 + w[(i + 9) & 15] + s1;
 }
 
-/* One round; instead of moving eight variables, the callers turn their names. */
+/* One round; instead of moving eight variables, the callers rotate their names. */
 #define ROUND(a, b, c, d, e, f, g, h, k, x)                                                        \
 	do {                                                                                       \
 		uint32_t t = (h) + (rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25)) +                      \

@@ -6,7 +6,8 @@
 
 #include <szlib.h>
 
-/* The library pads each scanline to whole blocks, in memory of its own: with these limits that is less than twice the result. */
+/* The library pads each scanline to complete blocks in its own memory; with these limits that is
+ * less than twice the result. */
 static bool is_sound(const struct vv_szip *h)
 {
 	return h->pixels_per_block >= 2 && h->pixels_per_block <= SZ_MAX_PIXELS_PER_BLOCK &&

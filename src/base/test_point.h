@@ -1,4 +1,5 @@
-/* Named points of a long road. Tests stop, fail or kill a process there; nobody else notices. */
+/* Named points in long operations. Tests stop, fail or kill a process there; otherwise they have no
+ * effect. */
 #ifndef VV_BASE_TEST_POINT_H
 #define VV_BASE_TEST_POINT_H
 

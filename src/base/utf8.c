@@ -1,6 +1,6 @@
 #include "base/utf8.h"
 
-/* Shortest forms only, no surrogates: what RFC 3629 allows. */
+/* Accepts shortest forms only and no surrogates, as in RFC 3629. */
 size_t vv_utf8_len(const char *text)
 {
 	const unsigned char *s = (const unsigned char *)text;

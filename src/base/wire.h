@@ -1,5 +1,6 @@
-/* Little-endian numbers, varints (LEB128) and strings: to a buffer, and from bytes nobody trusts.
- * The reader never runs past its end; the first bad read sticks, so a decoder may read a whole record and ask once. */
+/* Little-endian numbers, varints (LEB128) and strings: to a buffer, and from untrusted bytes. The
+ * reader never passes its end. The first bad read is remembered, so a decoder may read a whole
+ * record and check once. */
 #ifndef VV_BASE_WIRE_H
 #define VV_BASE_WIRE_H
 
@@ -26,12 +27,12 @@ uint16_t vv_wire_u16(struct vv_wire *w);
 uint32_t vv_wire_u32(struct vv_wire *w);
 uint64_t vv_wire_u64(struct vv_wire *w);
 uint64_t vv_wire_var(struct vv_wire *w);
-/* A varint that must not exceed max (else bad, and 0). */
+/* A varint of at most max; else the reader is bad and 0 is returned. */
 uint64_t vv_wire_var_max(struct vv_wire *w, uint64_t max);
 int64_t vv_wire_signed(struct vv_wire *w);
 /* n bytes in place, or NULL. */
 const uint8_t *vv_wire_bytes(struct vv_wire *w, size_t n);
-/* A string of at most cap - 1 bytes without NUL into out, terminated. */
+/* Reads a string of at most cap - 1 bytes without NUL into out, and terminates it. */
 void vv_wire_str(struct vv_wire *w, char *out, size_t cap);
 
 #endif

@@ -1,8 +1,10 @@
-/* A session: one process's attachment to a lineage. Everybody in engine/ may include this header, and it includes none of the houses:
- * a part that a house alone defines is a pointer here, so that the compiler says who may touch it.
+/* A session: one process's attachment to a lineage. Every file of engine/ may include this header,
+ * and it includes none of the folders below. A part that one folder alone defines is a pointer
+ * here, so that the compiler enforces the access.
  *
- * While the background thread stores an epoch or hashes restored regions (session/background.h), the session from `region` on belongs to
- * that thread, and so does the store. A call that needs one of them waits for the thread first. */
+ * While the background thread stores an epoch or hashes restored regions (session/background.h), it
+ * owns the store and the session from `region` on. A call that needs one of them waits for the
+ * thread first. */
 #ifndef VV_ENGINE_CONTEXT_H
 #define VV_ENGINE_CONTEXT_H
 
@@ -34,7 +36,8 @@ struct vv_run_table;
 struct vv_scan;
 struct vv_tiles;
 
-/* Set when the session is opened; read-only afterwards, but for the pool, which starts with the first need (engine/threads.h). */
+/* Set when the session is opened and read-only afterwards, except the pool, which starts at first
+ * use (engine/threads.h). */
 struct vv_context {
 	struct vv_conf conf;
 	struct vv_store *store;
@@ -52,7 +55,8 @@ struct vv_context {
 struct vv_entry {
 	pthread_mutex_t lock;
 	int cancel;           /* cancellation state of the calling thread before the call */
-	bool signals_blocked; /* the program's handlers do not run on the calling thread; its mask before that: */
+	/* the program's handlers do not run on the calling thread; its previous mask: */
+	bool signals_blocked;
 	sigset_t mask_before;
 	pid_t pid;            /* of the process that opened the session */
 };
@@ -61,7 +65,7 @@ struct vv_entry {
 struct vv_tracking {
 	enum vv_region_how tracker;
 	bool automatic; /* each region chooses between the tracker and digests, */
-	bool late;      /* and is tracked only after a checkpoint in which little of it had changed */
+	bool late; /* and is tracked only after a checkpoint in which little of it had changed */
 	unsigned audit;
 	struct vv_scan *scan; /* the kernel's record of written pages, or NULL */
 };
@@ -70,9 +74,9 @@ struct vv_tracking {
 struct vv_pacing {
 	struct vv_interval interval;
 	int signal;        /* requests a checkpoint; 0 = none */
-	uint64_t requests; /* by signal, that were served */
+	uint64_t requests; /* served requests by signal */
 	double last_end, last_cost; /* of the last checkpoint */
-	double fault_cost; /* of the program's threads since then */
+	double fault_cost; /* of the program's threads since the last checkpoint */
 };
 
 /* The epoch that the next checkpoint continues: session/tip.c alone assigns these. */
@@ -82,8 +86,9 @@ struct vv_tip {
 	uint64_t highest_at_open;
 	uint64_t era;     /* the first epoch of this session's era (core/format/era_table.h), */
 	uint64_t token;   /* and that era's token */
-	uint64_t first_failed; /* failed epochs from here to the highest may have left files; 0 = none */
-	bool written_here;         /* this session wrote `epoch`, so the regions know their parents */
+	/* failed epochs from here to the highest may have left files; 0 = none */
+	uint64_t first_failed;
+	bool written_here; /* this session wrote `epoch`, so the regions know their parents */
 	struct vv_run_table *table; /* of `epoch`, until the first checkpoint has adopted it */
 	bool has_table;
 	bool all_read;    /* a restart has read everything that `epoch` refers to */
@@ -104,12 +109,15 @@ struct varve {
 
 	struct vv_region **region;
 	size_t n_regions;
-	struct vv_map by_name; /* of the first by_name.n regions; a removal leaves the numbers above it too high */
+	/* of the first by_name.n regions; a removal leaves the numbers above it too high */
+	struct vv_map by_name;
 	struct vv_tiles *tiles;
 	struct vv_grain_sets *grains;     /* NULL: no region needs them */
-	struct vv_device_buffers *device_buffers; /* of the last restart to a device, maybe still being released; or NULL */
+	/* of the last restart to a device, maybe still being released; or NULL */
+	struct vv_device_buffers *device_buffers;
 	struct vv_tip tip;
-	struct vv_run_table *view; /* the table that varve_region and varve_restart_region read last, until the next epoch */
+	/* the table that varve_region and varve_restart_region read last, until the next epoch */
+	struct vv_run_table *view;
 	struct vv_index_cache *index_cache;
 	bool has_index_cache;
 	struct vv_referenced_layers *referenced;
@@ -119,7 +127,8 @@ struct varve {
 	struct vv_retention *retention;
 	struct vv_background *background;
 	atomic_uint_least64_t newest; /* for varve_epoch: tip.epoch, or the epoch being stored */
-	uint64_t packed_bytes; /* counts as memory where limits are shares of the memory: files/pack.c */
+	/* counts as memory where limits are shares of the memory: files/pack.c */
+	uint64_t packed_bytes;
 	struct varve_stats stats;
 };
 

@@ -1,4 +1,5 @@
-/* One lineage of a store, as everything that reads or writes it refers to it: lineage/catalog.h opens it. */
+/* A handle of one lineage of a store, for all code that reads or writes the lineage.
+ * lineage/catalog.h opens it. */
 #ifndef VV_ENGINE_LINEAGE_HANDLE_H
 #define VV_ENGINE_LINEAGE_HANDLE_H
 
@@ -12,7 +13,8 @@ struct vv_lineage {
 	char name[VV_NAME_LINEAGE_MAX + 1];
 	uint8_t id[16];
 	uint64_t created_ns;
-	struct vv_provenance *provenance; /* what its layers say of each other; lives as long as the store */
+	/* references between its layers; lives as long as the store */
+	struct vv_provenance *provenance;
 	bool recovered; /* its record is missing or damaged; the id is from a commit record */
 };
 

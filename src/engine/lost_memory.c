@@ -1,4 +1,3 @@
-/* The error for a region whose memory has gone: unmapped, unreadable, or freed on its device. */
 #include "engine/lost_memory.h"
 #include "base/err.h"
 #include "space/space.h"
@@ -23,7 +22,7 @@ static bool find_gap(void *arg, uintptr_t lo, uintptr_t hi, const struct vv_memo
 	return true;
 }
 
-/* What was freed may be somebody's reserve by now, which is mapped. */
+/* Freed memory may be mapped and inaccessible by now, as the reserve of an allocator. */
 static int err_gap(const struct vv_region *r, const struct gap *g)
 {
 	return vv_err_set(VV_EINVAL, "region '%s': %zu bytes at %p, of its %" PRIu64 " at %p, %s; varve_unprotect it, or varve_protect it where it is now",

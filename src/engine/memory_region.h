@@ -1,4 +1,5 @@
-/* A region: memory of the program that checkpoints hold. memory/ and grains/ keep their own knowledge of it behind pointers. */
+/* A region: memory of the program that checkpoints hold. memory/ and grains/ keep their own data
+ * about it behind pointers. */
 #ifndef VV_ENGINE_MEMORY_REGION_H
 #define VV_ENGINE_MEMORY_REGION_H
 
@@ -25,21 +26,23 @@ struct vv_region {
 	struct vv_shape shape;
 	void *owned;      /* memory of varve_alloc, or NULL */
 	uint32_t parent;  /* 1 + its index in the parent epoch's layer, or 0 */
-	bool adopted;     /* `was` says what the parent epoch holds */
-	bool restored;    /* a restart has read the parent epoch's content of it */
+	bool adopted;     /* `was` holds the content of the parent epoch */
+	bool restored;    /* a restart has read its content in the parent epoch */
 	bool untracked;   /* varve_untrack */
-	bool fresh;       /* everything counts as written */
+	bool fresh;       /* everything is treated as written */
 	uint32_t *was;    /* per chunk */
-	uint32_t *now;    /* per chunk that the checkpoint in progress looks at */
+	uint32_t *now;    /* per chunk that the checkpoint in progress examines */
 	size_t n_chunks;
-	struct vv_digest zero, zero_tail; /* digests of a whole and of the last chunk, if they are zero */
-	struct vv_tracked *tracked;       /* memory/tile_state.h; NULL before it is laid out in tiles */
+	/* digests of a full and of the last chunk if all bytes are zero */
+	struct vv_digest zero, zero_tail;
+	struct vv_tracked *tracked; /* memory/tile_state.h; NULL before its division into tiles */
 
 	bool refined;      /* varve_refine, with the next two */
 	uint8_t method;
 	uint32_t grain;
-	struct vv_fine *fine; /* grains/grain_sets.h; NULL: it is deduped in chunks. A region in grains has no chunks. */
-	const struct vv_space *space; /* of a region in grains: whose memory it is, */
+	/* grains/grain_sets.h; NULL: deduplicated in chunks. A region in grains has no chunks. */
+	struct vv_fine *fine;
+	const struct vv_space *space; /* of a region in grains: the owner of its memory, */
 	int device;                   /* and on which device */
 };
 
@@ -50,7 +53,7 @@ static inline size_t vv_region_chunk_len(const struct vv_region *r, size_t i)
 	return left < r->shape.chunk ? (size_t)left : r->shape.chunk;
 }
 
-/* The digest of the chunk if it is all zero. */
+/* The digest of chunk i if all its bytes are zero. */
 static inline const struct vv_digest *vv_region_zero(const struct vv_region *r, size_t i)
 {
 	return i + 1 == r->n_chunks ? &r->zero_tail : &r->zero;

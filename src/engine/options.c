@@ -92,7 +92,8 @@ uint64_t vv_options_history(const struct vv_conf *c, uint64_t in_chunks, uint64_
 {
 	if (strcmp(vv_conf_text(c, "history"), "auto") != 0)
 		return vv_conf_share(c, "history", in_chunks + other);
-	return other / 100 * 15 + other % 100 * 15 / 100; /* of memory in chunks what it holds is known anyway */
+	/* the content of memory in chunks is known anyway */
+	return other / 100 * 15 + other % 100 * 15 / 100;
 }
 
 static const char *or_null(const char *s)

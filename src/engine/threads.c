@@ -1,4 +1,3 @@
-/* The threads that a session shares among its houses. */
 #include "engine/threads.h"
 
 int vv_threads_start(struct vv_context *ctx)

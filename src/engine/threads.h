@@ -1,10 +1,10 @@
-/* The threads that a session shares among its houses. */
+/* The threads that all parts of a session share. */
 #ifndef VV_ENGINE_THREADS_H
 #define VV_ENGINE_THREADS_H
 
 #include "engine/context.h"
 
-/* Starts the session's pool unless it runs already. */
+/* Starts the session's pool unless it is running. */
 int vv_threads_start(struct vv_context *ctx);
 
 #endif

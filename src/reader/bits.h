@@ -1,4 +1,4 @@
-/* Bits of a stream, the highest of each byte first. */
+/* Reads bits of a stream, the highest of each byte first. */
 #ifndef VV_READER_BITS_H
 #define VV_READER_BITS_H
 
@@ -7,7 +7,7 @@
 
 struct vv_bits {
 	const uint8_t *p;
-	uint64_t at; /* in bits; the caller has made sure that there are enough */
+	uint64_t at; /* in bits; the caller has checked that enough follow */
 };
 
 /* The next n bits, 64 at most, as a number. */
@@ -25,7 +25,7 @@ static inline uint64_t vv_bits_take(struct vv_bits *b, unsigned n)
 	return v;
 }
 
-/* The low bytes of a number in the order of a file. */
+/* Writes the low bytes of a number in the byte order of a file. */
 static inline void vv_bits_put(uint8_t *to, unsigned size, uint64_t v, int high_first)
 {
 	for (unsigned i = 0; i < size; i++)

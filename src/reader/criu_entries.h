@@ -1,10 +1,11 @@
-/* The entries of CRIU's images: two magic numbers (in the oldest version one), then for each entry a length of 4 bytes and a protobuf message. */
+/* Reads the entries of CRIU's images. Two magic numbers (in the oldest version one) precede the
+ * entries. An entry is a length of 4 bytes and a protobuf message. */
 #ifndef VV_READER_CRIU_ENTRIES_H
 #define VV_READER_CRIU_ENTRIES_H
 
 #include "reader/proto.h"
 
-enum vv_criu_entries_magic { /* the second one */
+enum vv_criu_entries_magic { /* the second magic number */
 	VV_CRIU_PSTREE = 0x50273030,
 	VV_CRIU_CORE = 0x55053847,
 	VV_CRIU_PAGEMAP = 0x56084025,
@@ -13,9 +14,9 @@ enum vv_criu_entries_magic { /* the second one */
 	VV_CRIU_MM = 0x57492820,
 };
 
-/* All entries of an image, or of the beginning of one; empty if it is none of this kind. */
+/* All entries of an image, or of the beginning of one; empty if it is not of this kind. */
 struct vv_proto vv_criu_entries_open(const uint8_t *image, size_t n, enum vv_criu_entries_magic magic);
-/* The next entry; false: there is none, or not all of it. Then left->n says which. */
+/* The next entry; false: none, or an incomplete one. left->n distinguishes the two. */
 bool vv_criu_entries_next(struct vv_proto *left, struct vv_proto *out);
 
 #endif

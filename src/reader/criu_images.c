@@ -1,6 +1,7 @@
-/* Pages of CRIU's images. pages-N.img is pages and nothing else. Which process they are of is said by the file pagemap-PID.img whose first entry names
- * N, and what is at their addresses by mm-PID.img; names of files are in files.img, stack pointers in core-TID.img, and pstree.img lists who there is.
- * CRIU's images/ (*.proto). */
+/* Pages of CRIU's images. pages-N.img holds pages only. The pagemap-PID.img whose first entry names
+ * N identifies their process, and mm-PID.img describes their addresses. Names of files are in
+ * files.img, stack pointers in core-TID.img, and the processes in pstree.img. Formats: CRIU's
+ * images/ (*.proto). */
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/search.h"
@@ -13,12 +14,12 @@
 
 enum {
 	NAME = 64,
-	MOST = 64 << 20,      /* bytes of such a file that are looked at */
+	MOST = 64 << 20,      /* bytes of such a file that are read */
 	MOST_HEAD = 64,       /* and of one that may not be the right one */
 	MOST_CORE = 1 << 20,
 	MAX_TASKS = 1 << 16,
 	STACK = 1 << 1, VSYSCALL = 1 << 2, VDSO = 1 << 3, HEAP = 1 << 5, FILE_PRIVATE = 1 << 6, FILE_SHARED = 1 << 7, ANON_SHARED = 1 << 8,
-	SYSV = 1 << 10, VVAR = 1 << 12, MEMFD = 1 << 14, /* of areas */
+	SYSV = 1 << 10, VVAR = 1 << 12, MEMFD = 1 << 14, /* flags of areas */
 	PROT_WRITE = 2, PROT_EXEC = 4,
 	AUXV_PAGE = 6,
 };
@@ -42,7 +43,7 @@ struct criu {
 	uint64_t exe, stack, page;
 };
 
-/* ---- images ------------------------------------------------------------------------------------------------------- */
+/* ---- images ---------------------------------------------------------------------------------- */
 
 static int open_image(struct criu *c, const char *name, enum vv_criu_entries_magic magic, size_t most, struct image *out)
 {
@@ -59,9 +60,9 @@ static void close_image(struct image *i)
 	*i = (struct image){ 0 };
 }
 
-/* ---- whose pages -------------------------------------------------------------------------------------------------- */
+/* ---- process of the pages -------------------------------------------------------------------- */
 
-/* The number in pages-N.img; 0: it is not called so. */
+/* The number in pages-N.img; 0: another name. */
 static uint64_t pages_id(const char *path)
 {
 	const char *base = strrchr(path, '/'), *digit;
@@ -75,7 +76,7 @@ static uint64_t pages_id(const char *path)
 	return strcmp(digit, ".img") == 0 && id <= UINT32_MAX ? id : 0;
 }
 
-/* Opens the pagemap of this process if it tells of these pages: *found. */
+/* Opens the pagemap of this process; *found: it describes these pages. */
 static int try_task(struct criu *c, uint64_t pid, uint64_t id, bool *found)
 {
 	char name[NAME];
@@ -93,8 +94,8 @@ static int try_task(struct criu *c, uint64_t pid, uint64_t id, bool *found)
 	return rc;
 }
 
-/* The entry of the process whose pages these are, empty if there is none. They are numbered about as the processes are listed, so the one with the same
- * number comes first. */
+/* The entry of the process that owns these pages, empty if there is none. Pages are numbered
+ * roughly in the order of the processes, so the process with the same number is tried first. */
 static int find_task(struct criu *c, uint64_t id, struct vv_proto *out)
 {
 	struct vv_proto *task = NULL, entry;
@@ -117,7 +118,7 @@ static int find_task(struct criu *c, uint64_t id, struct vv_proto *out)
 	return rc;
 }
 
-/* ---- areas -------------------------------------------------------------------------------------------------------- */
+/* ---- areas ----------------------------------------------------------------------------------- */
 
 static int by_id(const void *a, const void *b)
 {
@@ -198,7 +199,7 @@ static int read_areas(struct criu *c, uint64_t pid)
 	for (left = mm; rc == 0 && vv_proto_next(&left, &f);) {
 		if (f.number == 14) {
 			rc = add_area(c, f.body, exe_id);
-		} else if (f.number == 13) { /* types and values in turn */
+		} else if (f.number == 13) { /* types and values alternate */
 			if (i++ % 2 && auxv == AUXV_PAGE)
 				c->page = f.value;
 			auxv = f.value;
@@ -207,7 +208,7 @@ static int read_areas(struct criu *c, uint64_t pid)
 	return rc;
 }
 
-/* The stack pointer of a thread, in the registers of its machine. */
+/* Marks the stack of a thread by the stack pointer in its registers. */
 static int mark_stack(struct criu *c, uint64_t tid)
 {
 	char name[NAME];
@@ -238,7 +239,7 @@ static int mark_stacks(struct criu *c, struct vv_proto task)
 	return rc;
 }
 
-/* ---- pages -------------------------------------------------------------------------------------------------------- */
+/* ---- pages ----------------------------------------------------------------------------------- */
 
 static int read_pages(struct criu *c)
 {
@@ -247,7 +248,7 @@ static int read_pages(struct criu *c)
 	return vv_pagemap_pieces(c->map.left, page, c->f->len, &c->memory);
 }
 
-/* Pages that no process has for itself are those of memory that several share. */
+/* Pages that belong to no single process are shared memory. */
 static int add_shared(struct criu *c)
 {
 	const struct vv_memory_areas_area all = { .to = UINT64_MAX, .writable = true, .segment = VV_SEGMENT_SHARED };

@@ -1,6 +1,7 @@
-/* Core files: ELF, 64 bits, low byte first, as the kernel and gdb's gcore write them. Loads are areas of memory; notes tell which of them map files
- * (NT_FILE), where the threads' stacks are (the stack pointer in NT_PRSTATUS), and where the program itself is (NT_AUXV). System V ABI, chapter 5;
- * the kernel's fs/binfmt_elf.c. */
+/* Core files: ELF, 64 bits, little-endian, as written by the kernel and gdb's gcore. Loads are
+ * areas of memory. Notes report mapped files (NT_FILE), the threads' stack pointers (NT_PRSTATUS)
+ * and the position of the program (NT_AUXV). System V ABI, chapter 5; the kernel's
+ * fs/binfmt_elf.c. */
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/search.h"
@@ -11,7 +12,7 @@
 enum {
 	CORE = 4,
 	HEADER_BYTES = 64, ENTRY_BYTES = 56,
-	MANY = 0xffff, /* program headers: how many is in the first section's header */
+	MANY = 0xffff, /* program headers: the first section's header has their number */
 	SECTION_BYTES = 64, SECTION_INFO = 44,
 	LOAD = 1, NOTE = 4,
 	EXECUTE = 1, WRITE = 2,
@@ -26,7 +27,7 @@ enum {
 	X86_64 = 62, AARCH64 = 183,
 };
 
-struct elf_map { /* of a file */
+struct elf_map { /* of a mapped file */
 	uint64_t from, to;
 	const char *path;
 	size_t len;
@@ -37,12 +38,13 @@ struct core {
 	unsigned machine;
 	struct vv_memory_areas memory;
 	uint64_t header, n_headers;
-	uint8_t *files; /* the note that lists them */
+	uint8_t *files; /* the note that lists the mapped files */
 	struct elf_map *map;
 	size_t n_maps, maps_cap;
-	uint64_t *stack; /* pointers of threads */
+	uint64_t *stack; /* stack pointers of threads */
 	size_t n_stacks, stacks_cap;
-	uint64_t exe, vdso, start; /* addresses in the executable, in the vdso, in the first stack; 0: not known */
+	/* addresses in the executable, in the vdso, in the first stack; 0: unknown */
+	uint64_t exe, vdso, start;
 };
 
 static uint64_t number(const uint8_t *p, size_t n)
@@ -50,9 +52,9 @@ static uint64_t number(const uint8_t *p, size_t n)
 	return vv_peek_number(p, n, false);
 }
 
-/* ---- notes -------------------------------------------------------------------------------------------------------- */
+/* ---- notes ----------------------------------------------------------------------------------- */
 
-/* A count, the size of a page, then a start, an end and an offset for each, then the names. */
+/* Format: a count, the page size, then start, end and offset for each, then the names. */
 static int read_maps(struct core *c, uint64_t at, uint64_t len)
 {
 	const uint8_t *p;
@@ -145,7 +147,7 @@ static int read_notes(struct core *c, uint64_t at, uint64_t len)
 	return rc;
 }
 
-/* ---- loads -------------------------------------------------------------------------------------------------------- */
+/* ---- loads ----------------------------------------------------------------------------------- */
 
 struct elf_load {
 	uint64_t type, flags, at, address, in_file, in_memory;
@@ -160,7 +162,7 @@ static bool read_header(struct core *c, uint64_t i, struct elf_load *l)
 	*l = (struct elf_load){ number(p, 4), number(p + 4, 4), number(p + 8, 8), number(p + 16, 8), number(p + 32, 8), number(p + 40, 8) };
 	if (l->at > c->in.f->len)
 		l->in_file = 0;
-	else if (l->in_file > c->in.f->len - l->at) /* it was cut short */
+	else if (l->in_file > c->in.f->len - l->at) /* the file was truncated */
 		l->in_file = c->in.f->len - l->at;
 	return true;
 }
@@ -176,7 +178,7 @@ static int walk_notes(struct core *c)
 	return rc ? rc : c->in.rc;
 }
 
-/* Maps ascend, as the kernel and gdb write them; where they do not, some files are not found. */
+/* The kernel and gdb write maps in ascending order; otherwise some files are not found. */
 static const struct elf_map *find_map(const struct core *c, uint64_t address)
 {
 	size_t i;

@@ -1,5 +1,5 @@
-/* A stage takes bytes and gives those that a filter had taken. How many these are is known of the first filter, and of those behind it up to the first
- * that codes: what is further on has a bound. */
+/* A stage undoes one filter. The sizes of its results are known for the first filter, and for those
+ * behind it up to the first compressing one. Beyond that there is only a bound. */
 #include "reader/filter.h"
 #include "base/deflate.h"
 #include "base/err.h"
@@ -12,7 +12,7 @@
 
 enum { SUM = 4, SLACK = 1024 };
 
-/* *len: room in `to`; how much of it was filled. */
+/* *len: the room in `to`, then the bytes written. */
 typedef int undo_fn(const struct vv_reader_filter *f, const uint8_t *from, size_t n, uint8_t *to, size_t *len);
 
 static int inflate_chunk(const struct vv_reader_filter *f, const uint8_t *from, size_t n, uint8_t *to, size_t *len)
@@ -27,7 +27,7 @@ static int unlzf(const struct vv_reader_filter *f, const uint8_t *from, size_t n
 	return vv_lzf_unpack(from, n, to, *len, len);
 }
 
-/* Before the stream stands how long the result is. */
+/* The length of the result precedes the stream. */
 static int unszip(const struct vv_reader_filter *f, const uint8_t *from, size_t n, uint8_t *to, size_t *len)
 {
 	struct vv_szip how = { f->value[0], f->value[1], f->value[2], f->value[3] };
@@ -50,7 +50,8 @@ static int unscale(const struct vv_reader_filter *f, const uint8_t *from, size_t
 	return vv_scaleoffset_undo(f, from, n, to, *len);
 }
 
-/* First bytes of all elements, second bytes, ...; what is left of an incomplete element stands at the end. */
+/* First bytes of all elements, second bytes, and so on; the rest of an incomplete element is at the
+ * end. */
 static int unshuffle(const struct vv_reader_filter *f, const uint8_t *from, size_t n, uint8_t *to, size_t *len)
 {
 	size_t width = f->n_values && f->value[0] ? f->value[0] : 1, count = n / width;
@@ -77,7 +78,7 @@ static uint32_t sum_of(const uint8_t *p, size_t n)
 	return b << 16 | a;
 }
 
-/* 0 and 65535 are the same number to it. */
+/* 0 and 65535 are equal modulo 65535. */
 static uint32_t reduced(uint32_t sum)
 {
 	return (sum >> 16) % 65535 << 16 | (sum & 0xffff) % 65535;
@@ -88,7 +89,7 @@ static uint32_t swapped_bytes(uint32_t sum)
 	return (sum & 0x00ff00ff) << 8 | (sum >> 8 & 0x00ff00ff);
 }
 
-/* Some writers before HDF5 1.6.3 stored the sum with its bytes the other way round. */
+/* Some writers before HDF5 1.6.3 stored the sum with swapped bytes. */
 static int check_sum(const struct vv_reader_filter *f, const uint8_t *from, size_t n, uint8_t *to, size_t *len)
 {
 	struct vv_wire w;
@@ -110,8 +111,8 @@ static int check_sum(const struct vv_reader_filter *f, const uint8_t *from, size
 static const struct stage {
 	unsigned id;
 	undo_fn *undo;
-	bool codes;     /* how many bytes it makes depends on them */
-	bool told;      /* it must be told how many there were */
+	bool codes;     /* its output length depends on the content */
+	bool told;      /* it needs the original length */
 } known[] = {
 	{ VV_FILTER_DEFLATE, inflate_chunk, true, false },
 	{ VV_FILTER_SHUFFLE, unshuffle, false, false },
@@ -130,7 +131,8 @@ static const struct stage *find(unsigned id)
 	return NULL;
 }
 
-/* Room for the bytes before each filter. A coder makes little more than it gets. */
+/* Room for the bytes before each filter. A compressor's output is at most slightly longer than its
+ * input. */
 static int measure(const struct vv_variable *v, uint32_t mask, size_t len, const struct stage *stage[VV_READER_FILTERS],
 		   size_t room[VV_READER_FILTERS + 1])
 {

@@ -1,6 +1,7 @@
-/* Fortran's unformatted sequential files: each record between two marks with its length, of 4 or 8 bytes, in either byte order. gfortran and
- * others split long records; the marks of the parts are negative where another part comes after (the first mark) or came before (the last).
- * Nothing says what is in a record: records of one length are taken for one variable, and its type is guessed. */
+/* Fortran's unformatted sequential files: each record lies between two marks with its length, of 4
+ * or 8 bytes, in either byte order. Compilers such as gfortran split long records: the first mark
+ * is negative if another part follows, the last if one precedes. The file does not describe its
+ * records. So records of one length are treated as one variable, and its type is guessed. */
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/search.h"
@@ -11,13 +12,15 @@
 #include <string.h>
 
 enum {
-	CONVINCING = 64,    /* records in a row are no accident */
-	MIN_RECORD = 64,    /* bytes; shorter ones are not worth the trouble */
-	BIG_RECORD = 16384, /* such a record is a piece. Shorter ones that follow each other are one together, with their marks: cheaper than a piece each */
+	CONVINCING = 64,    /* consecutive records are not accidental */
+	MIN_RECORD = 64,    /* bytes; shorter records are not worth the effort */
+	/* such a record is a piece. Shorter consecutive ones form one piece with their marks, which
+	 * is cheaper */
+	BIG_RECORD = 16384,
 	MAX_KINDS = 4096,   /* different lengths */
 	MAX_SHORT = 1 << 20,
 	SAMPLE = 1024,      /* bytes */
-	ROWS = 64,          /* kinds, those with the most bytes, whose rows are looked for */
+	ROWS = 64,          /* kinds, those with the most bytes, whose rows are guessed */
 };
 
 struct marks {
@@ -26,16 +29,16 @@ struct marks {
 };
 
 struct record { /* or a part of one */
-	uint64_t at, len; /* of what it holds */
-	bool more, again; /* another part comes after, came before */
+	uint64_t at, len; /* of its content */
+	bool more, again; /* another part follows, precedes */
 };
 
 struct kind { /* records of one length */
 	uint64_t len, records, bytes;
 	uint32_t variable;
 	struct vv_guess guess;
-	uint64_t liveliest; /* a record of many different numbers, as far as was looked */
-	unsigned changes;   /* in it */
+	uint64_t liveliest; /* offset of the sampled record with the most changes */
+	unsigned changes;   /* words in its sample that differ from the previous word */
 };
 
 struct fortran_walk {
@@ -44,7 +47,7 @@ struct fortran_walk {
 	struct vv_outline *out;
 	struct kind *kind; /* sorted by length */
 	size_t n_kinds, kinds_cap;
-	struct vv_outline_piece series; /* equal records so far */
+	struct vv_outline_piece series; /* equal consecutive records so far */
 	uint64_t series_records;
 };
 
@@ -71,7 +74,8 @@ static bool get_record(struct vv_peek *in, struct marks m, uint64_t at, bool aga
 	return get_mark(in, m, r->at + r->len, &len, &r->again) && len == r->len && r->again == again;
 }
 
-/* Do the first records have marks that agree, up to the end or for long enough? Zeros are no records, though they would do for empty ones. */
+/* Do the marks of the first records agree, to the end or for long enough? Zeros are not accepted as
+ * empty records. */
 static bool fits(struct vv_peek *in, struct marks m)
 {
 	unsigned all = 0, full = 0;
@@ -106,7 +110,8 @@ static size_t find_kind(const struct fortran_walk *w, uint64_t len)
 	return i;
 }
 
-/* The kind of this length; NULL: no memory, or there are too many kinds. Its variable has its final name at the end. */
+/* The kind of this length; NULL: no memory, or too many kinds. Its variable gets its final name at
+ * the end. */
 static struct kind *get_kind(struct fortran_walk *w, uint64_t len)
 {
 	size_t i = find_kind(w, len);
@@ -122,7 +127,7 @@ static struct kind *get_kind(struct fortran_walk *w, uint64_t len)
 	return &w->kind[i];
 }
 
-/* Of a kind's records, the first, the second, the fourth, and so on. */
+/* Samples the first, second, fourth record of a kind, and so on. */
 static void sample(struct fortran_walk *w, struct kind *k, const struct record *r)
 {
 	size_t n = r->len < SAMPLE ? (size_t)r->len : SAMPLE;
@@ -188,7 +193,8 @@ static int walk_records(struct fortran_walk *w)
 	return w->in.rc ? w->in.rc : rc;
 }
 
-/* Records that are pieces are slices of an array. Those of a series have their marks between them, and are no array that one could use. */
+/* Records that are pieces are slices of an array. Those of a series have marks between them, so
+ * they form no usable array. */
 static void set_shape(struct fortran_walk *w, const struct kind *k, unsigned type, struct vv_variable *v)
 {
 	uint64_t width = vv_head_type_size(type);
@@ -222,8 +228,10 @@ static int compare_kinds(const void *one, const void *other)
 	return (a->len > b->len) - (a->len < b->len);
 }
 
-/* "/a/1152": a letter for the kind with the most bytes, the next for the next, and the length. So the files of several ranks, whose parts of a
- * grid may differ by a row, have kinds of the same name when lengths are folded (core/format/similarity_key.h), and what one rank writes besides has a letter further on. */
+/* "/a/1152": a letter, a for the kind with the most bytes, b for the next, and the length. The
+ * parts of a grid may differ by a row between ranks. Kinds of several ranks still have the same
+ * name when lengths are folded (core/format/similarity_key.h). Additional records of one rank have
+ * later letters. */
 static char *name_kind(size_t number, uint64_t len)
 {
 	char letters[16];
@@ -245,7 +253,8 @@ static int name_kinds(struct fortran_walk *w)
 		const struct kind *k = &w->kind[i];
 		struct vv_variable *v = &w->out->variable[k->variable];
 		char *name = name_kind(i, k->len);
-		unsigned type = k->guess.words ? vv_guess_type(&k->guess) : most; /* zeros may be of any type */
+		/* zeros may have any type */
+		unsigned type = k->guess.words ? vv_guess_type(&k->guess) : most;
 
 		if (!name)
 			return VV_ENOMEM;

@@ -2,8 +2,8 @@
 #include "reader/peek.h"
 
 enum {
-	FURTHEST = 1024, /* numbers in a row that are looked for */
-	FEWEST = 128,    /* in which rows can be told from chance */
+	FURTHEST = 1024, /* longest row to search, in numbers */
+	FEWEST = 128,    /* numbers needed to distinguish rows from chance */
 };
 
 static bool is_between(uint64_t v, uint64_t lo, uint64_t hi)
@@ -36,7 +36,8 @@ unsigned vv_guess_add(struct vv_guess *g, const uint8_t *p, size_t n, bool swapp
 	return changes;
 }
 
-/* Doubles of few digits have zeros in their lower halves, and their upper halves would do as floats. */
+/* Doubles with few digits have zeros in their lower halves, and their upper halves look like
+ * floats. */
 unsigned vv_guess_type(const struct vv_guess *g)
 {
 	bool doubles = g->doubles && g->f64 * 10 >= g->doubles * 9;
@@ -54,12 +55,13 @@ unsigned vv_guess_type(const struct vv_guess *g)
 
 struct numbers {
 	const uint8_t *p;
-	size_t n, from; /* of those from here on, how far are they from earlier ones? */
+	size_t n, from; /* numbers from here on are compared with earlier ones */
 	unsigned width;
 	bool swapped;
 };
 
-/* In the order of their values, as floating point or as two's complement numbers. */
+/* Maps a number to an unsigned one in the order of values, as floating point or two's
+ * complement. */
 static uint64_t ordered(const struct numbers *x, size_t i)
 {
 	uint64_t v = vv_peek_number(x->p + i * x->width, x->width, x->swapped), sign = 1ull << (8 * x->width - 1);
@@ -67,7 +69,8 @@ static uint64_t ordered(const struct numbers *x, size_t i)
 	return v & sign ? ~v & (sign | (sign - 1)) : v | sign;
 }
 
-/* Bits of all differences of steps from the steps so far before: where a row ends there is a jump, and that comes again a row later. */
+/* Sums the bits of the differences between steps at distance `lag`: the jump at the end of a row
+ * recurs a row later. */
 static uint64_t distance(const struct numbers *x, size_t lag)
 {
 	uint64_t bits = 0;

@@ -1,5 +1,6 @@
-/* A byte below 32 announces so many literal bytes and one more. Any other begins a copy: three bits of length (7: another byte is added), 13 of
- * distance. Two is added to the length, one to the distance. */
+/* Format: a byte below 32 announces that many literal bytes and one more. Any other byte begins a
+ * copy: three bits of length (7: another byte is added), 13 of distance. Two is added to the
+ * length, one to the distance. */
 #include "reader/lzf.h"
 #include "base/err.h"
 

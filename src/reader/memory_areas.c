@@ -8,7 +8,8 @@
 
 enum { NAME = 320, PART = 16 };
 
-static const uint64_t far_away = 8ull << 30; /* the kernel puts the heap no further behind the executable */
+/* the kernel places the heap no further behind the executable */
+static const uint64_t far_away = 8ull << 30;
 
 void vv_memory_areas_init(struct vv_memory_areas *m, struct vv_outline *out)
 {
@@ -22,7 +23,7 @@ void vv_memory_areas_fini(struct vv_memory_areas *m)
 	vv_mem_free(m->area);
 }
 
-/* ---- areas -------------------------------------------------------------------------------------------------------- */
+/* ---- areas ----------------------------------------------------------------------------------- */
 
 static bool starts(const char *p, size_t n, const char *with)
 {
@@ -82,7 +83,7 @@ static void drop_overlaps(struct vv_memory_areas *m)
 	m->n = kept;
 }
 
-/* The first area that ends behind the address; m->n if there is none. */
+/* The first area that ends behind the address; m->n if none does. */
 static size_t find(const struct vv_memory_areas *m, uint64_t at)
 {
 	size_t i;
@@ -96,7 +97,7 @@ static bool is_same_file(const struct vv_memory_areas_area *a, const struct vv_m
 	return a->file && b->file && a->file_len == b->file_len && memcmp(a->file, b->file, a->file_len) == 0;
 }
 
-/* Data that a file does not hold, since they are zero at the start, lie behind those that it holds. */
+/* Zero-initialized data, which the file does not hold, lie behind the data of the file. */
 static void adopt_bss(struct vv_memory_areas *m)
 {
 	for (size_t i = 1; i < m->n; i++) {
@@ -155,7 +156,7 @@ void vv_memory_areas_guess_heap(struct vv_memory_areas *m)
 	}
 }
 
-/* ---- pieces ------------------------------------------------------------------------------------------------------- */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
 static void name_area(const struct vv_memory_areas_area *a, char name[NAME])
 {

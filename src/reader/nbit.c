@@ -1,5 +1,6 @@
-/* The parameters are those of H5Pset_nbit: how many there are, whether nothing was done, elements, and then the type: a class, a size, and for
- * numbers byte order, precision and offset; for an array the same of its base. */
+/* The parameters are those of H5Pset_nbit: their number, a flag for "nothing done", elements, and
+ * the type. The type is a class and a size; then byte order, precision and offset for a number, or
+ * the base type for an array. */
 #include "reader/nbit.h"
 #include "base/err.h"
 #include "reader/bits.h"
@@ -11,7 +12,7 @@ struct number {
 	uint32_t size, order, precision, offset;
 };
 
-/* The number that the type is made of; size 0: it is made of something else. */
+/* The number type at the base; size 0: another type. */
 static struct number number_of(const struct vv_reader_filter *f)
 {
 	unsigned at = f->n_values > TYPE && f->value[TYPE] == ARRAY ? TYPE + 2 : TYPE;

@@ -1,5 +1,6 @@
-/* netCDF's classic formats: CDF-1, CDF-2 (64-bit offsets), CDF-5 (64-bit counts). A header of dimensions, attributes and variables; then the
- * variables of fixed size, each whole; then records, each with a slab of every record variable. Big-endian throughout. As in the
+/* netCDF's classic formats: CDF-1, CDF-2 (64-bit offsets), CDF-5 (64-bit counts). A header of
+ * dimensions, attributes and variables is followed by the variables of fixed size, each contiguous.
+ * Then come records, each with a slab of every record variable. Big-endian throughout. As in the
  * "NetCDF File Format Specifications" of Unidata, and of PnetCDF for CDF-5. */
 #include "base/err.h"
 #include "base/mem.h"
@@ -13,7 +14,7 @@ enum {
 	TYPES = 12,
 	MAX_DIMENSIONS = 1 << 16, /* of a file */
 	MAX_RANK = 1024,          /* dimensions of a variable: NC_MAX_VAR_DIMS */
-	TABLE_RECORDS = 1024,     /* so many short records are a table */
+	TABLE_RECORDS = 1024,     /* so many short records form a table */
 	NAME = 512,
 };
 
@@ -26,7 +27,7 @@ static const struct {
 };
 
 struct netcdf_place { /* of a variable */
-	uint64_t begin, bytes; /* bytes: of all of it, or of its slab in each record */
+	uint64_t begin, bytes; /* bytes of the whole variable, or of its slab in each record */
 	uint32_t variable;
 	bool record;
 };
@@ -35,13 +36,13 @@ struct netcdf_walk {
 	struct vv_peek in;
 	struct vv_outline *out;
 	uint64_t at;
-	bool bad; /* this is no header */
+	bool bad; /* not a valid header */
 	bool wide_counts, wide_offsets;
 	uint64_t *dim; /* 0: the record dimension */
 	size_t n_dims, dims_cap;
 	struct netcdf_place *place;
 	size_t n_places, places_cap;
-	uint64_t records; /* as the header says */
+	uint64_t records; /* according to the header */
 	uint64_t record_bytes, record_begin;
 	size_t record_variables;
 };
@@ -71,7 +72,7 @@ static void skip(struct netcdf_walk *w, uint64_t bytes)
 		w->at += padded;
 }
 
-/* The number of things in a list, which begins with its tag; an absent one has two zeros. */
+/* The number of items in a list, which begins with its tag; an absent list has two zeros. */
 static uint64_t get_list(struct netcdf_walk *w, unsigned tag)
 {
 	uint64_t found = get(w, 4), n = get_count(w);
@@ -108,7 +109,7 @@ static int read_dimensions(struct netcdf_walk *w)
 	return w->in.rc;
 }
 
-/* "/name", as far as there is room. */
+/* "/name", truncated to the room. */
 static void read_name(struct netcdf_walk *w, char name[NAME])
 {
 	uint64_t n = get_count(w), from = w->at;
@@ -126,7 +127,8 @@ static void read_name(struct netcdf_walk *w, char name[NAME])
 	name[1 + used] = 0;
 }
 
-/* The variable's dimensions; more than we can name are as one. The bytes of its slab, or of all of it. */
+/* Reads the variable's dimensions; those beyond the limit are merged into one. Returns the bytes of
+ * its slab, or of the whole variable. */
 static uint64_t read_shape(struct netcdf_walk *w, struct vv_variable *v, bool *record)
 {
 	uint64_t n = get_count(w), bytes = 1;
@@ -152,7 +154,7 @@ static uint64_t read_shape(struct netcdf_walk *w, struct vv_variable *v, bool *r
 	return bytes;
 }
 
-/* An array of characters is one of strings. */
+/* An array of characters is treated as one of strings. */
 static void set_type(struct vv_variable *v, unsigned type, bool record)
 {
 	v->type = types[type].type;
@@ -188,18 +190,18 @@ static int read_variable(struct netcdf_walk *w)
 	count = read_shape(w, &form, &p.record);
 	skip_attributes(w);
 	type = get(w, 4);
-	get_count(w); /* its size, which is not said of large ones */
+	get_count(w); /* its size, which is not recorded for large ones */
 	p.begin = get(w, w->wide_offsets ? 8 : 4);
 	w->bad = w->bad || type == 0 || type >= TYPES;
 	if (w->bad)
 		return w->in.rc;
 	if (__builtin_mul_overflow(count, types[type].size, &p.bytes) || p.bytes > w->in.f->len)
-		p.bytes = w->in.f->len + 1; /* the file was cut: none of it is inside */
+		p.bytes = w->in.f->len + 1; /* the file was truncated: no part of it is inside */
 	set_type(&form, (unsigned)type, p.record);
 	return add_variable(w, name, &form, &p);
 }
 
-/* Slabs are padded to 4 bytes, but not where a record has only one. */
+/* Slabs are padded to 4 bytes, except if a record has only one. */
 static void measure_records(struct netcdf_walk *w)
 {
 	uint64_t last = 0;
@@ -220,8 +222,8 @@ static void measure_records(struct netcdf_walk *w)
 		w->record_bytes = last;
 }
 
-/* No more than the file has room for, whatever the header says; of a stream it says nothing. Where not all of the header was understood we do
- * not know how long a record is. */
+/* At most as many as fit in the file, whatever the header claims; a streamed file has no count. If
+ * the header was not fully parsed, the length of a record is unknown. */
 static uint64_t count_records(const struct netcdf_walk *w)
 {
 	uint64_t fit;
@@ -251,7 +253,7 @@ static int add_slabs(struct netcdf_walk *w, const struct netcdf_place *p, uint64
 	return rc;
 }
 
-/* Many short records, of several numbers each, are as good as an array of structures. */
+/* Many short records of several numbers each are treated as an array of structures. */
 static int add_table(struct netcdf_walk *w, uint64_t records)
 {
 	struct vv_outline_piece piece = { .at = w->record_begin, .len = records * w->record_bytes, .variable = (uint32_t)w->out->n_variables };
@@ -282,7 +284,8 @@ static int add_pieces(struct netcdf_walk *w)
 		else if (!table)
 			rc = add_slabs(w, p, records);
 		else
-			w->out->variable[p->variable].partial = true; /* it is in the table, and not to be had by itself */
+			/* it is part of the table, and cannot be extracted alone */
+			w->out->variable[p->variable].partial = true;
 	}
 	return rc == 0 && table ? add_table(w, records) : rc;
 }

@@ -1,5 +1,6 @@
-/* A header, which is a Python dictionary: {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }; then the array. A structure's descr is a
- * list of its fields: [('x', '<f4'), ('v', '<f8', (3,))]. As in numpy/lib/format.py. */
+/* A header, which is a Python dictionary: {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4),
+ * }; then the array. The descr of a structure is a list of its fields: [('x', '<f4'), ('v', '<f8',
+ * (3,))]. As in numpy/lib/format.py. */
 #include "reader/npy.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -14,7 +15,7 @@ enum {
 
 static const char magic[] = "\x93NUMPY";
 
-struct text { /* what is left of it */
+struct text { /* the rest of the text */
 	const char *p, *end;
 	bool bad;
 };
@@ -45,7 +46,7 @@ static void expect(struct text *t, char c)
 		t->bad = true;
 }
 
-/* Between its quotes; escapes stay as they are. */
+/* Returns the text between quotes; escapes are not decoded. */
 static struct text get_string(struct text *t)
 {
 	struct text s = { 0 };
@@ -70,7 +71,7 @@ static uint64_t get_number(struct text *t)
 	t->bad = t->bad || c < '0' || c > '9';
 	for (; !t->bad && t->p < t->end && *t->p >= '0' && *t->p <= '9'; t->p++)
 		t->bad = __builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, (uint64_t)(*t->p - '0'), &v);
-	accept(t, 'L'); /* as Python 2 wrote it */
+	accept(t, 'L'); /* written by Python 2 */
 	return t->bad ? 0 : v;
 }
 
@@ -79,7 +80,8 @@ static bool is_string(struct text s, const char *word)
 	return s.p && (size_t)(s.end - s.p) == strlen(word) && memcmp(s.p, word, strlen(word)) == 0;
 }
 
-/* (3, 4) or 3: its product. The dimensions into `form`, unless that is NULL; more than it can name are as one. */
+/* Parses (3, 4) or 3, and returns the product. Stores the dimensions in `form` unless that is NULL;
+ * those beyond the limit are merged into one. */
 static uint64_t get_shape(struct text *t, struct vv_variable *form)
 {
 	uint64_t product = 1;
@@ -122,7 +124,8 @@ static uint8_t type_of(char kind, uint64_t size)
 	return VV_TYPE_BYTES;
 }
 
-/* "<f8", "|S12", "<U5", "<M8[ns]": the width, and the rest into `form` unless that is NULL. Objects are pickled elsewhere: no width. */
+/* Parses "<f8", "|S12", "<U5", "<M8[ns]": returns the width, and stores the rest in `form` unless
+ * that is NULL. Objects are pickled elsewhere and have no width. */
 static uint64_t get_simple(struct text *t, struct vv_variable *form)
 {
 	struct text s = get_string(t);
@@ -234,7 +237,7 @@ static void reverse(struct vv_variable *v)
 	}
 }
 
-/* What there is of the array, in whole elements: a file may have been cut. */
+/* Adds the present part of the array, in whole elements: a file may have been truncated. */
 static int add(const struct npy_array *a, uint64_t at, uint64_t len, const char *name, struct vv_outline *out)
 {
 	struct vv_outline_piece piece = { .at = at, .len = a->form.width, .variable = (uint32_t)out->n_variables };
@@ -285,7 +288,7 @@ int vv_npy_outline(const struct vv_reader_file *f, uint64_t at, uint64_t len, co
 	return rc;
 }
 
-/* A file has one array: what its own name says is what it is. */
+/* A file has one array, so the file's name identifies it. */
 static int outline(const struct vv_reader_file *f, struct vv_outline *out)
 {
 	const char *slash = strrchr(f->name, '/'), *base = slash ? slash + 1 : f->name;

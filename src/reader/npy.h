@@ -4,7 +4,7 @@
 
 #include "reader/reader.h"
 
-/* The array file at these bytes of a file becomes a variable and its piece, if it is one that we understand. */
+/* Adds the array file at these bytes of a file as a variable and its piece, if it can be parsed. */
 int vv_npy_outline(const struct vv_reader_file *f, uint64_t at, uint64_t len, const char *name, struct vv_outline *out);
 
 #endif

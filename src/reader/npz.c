@@ -1,5 +1,5 @@
-/* NumPy's archives: zip files of array files. Members that are stored as they are are looked into; those that are deflated stay as they are. The
- * directory is at the end; as in PKWARE's APPNOTE, 4.3, with the 64-bit extensions. */
+/* NumPy's archives: zip files of array files. Stored members are parsed; deflated ones are not. The
+ * directory is at the end, as in PKWARE's APPNOTE, 4.3, with the 64-bit extensions. */
 #include "base/err.h"
 #include "base/mem.h"
 #include "reader/npy.h"
@@ -33,7 +33,8 @@ static const uint8_t *find(struct vv_peek *in, uint64_t at, size_t n, uint32_t s
 	return p && number(p, 4) == signature ? p : NULL;
 }
 
-/* Where the directory begins, and how many entries it has. A comment may follow the end's record: NumPy writes none. */
+/* Finds the start of the directory and the number of its entries. A comment may follow the end
+ * record; NumPy writes none. */
 static bool find_directory(struct vv_peek *in, uint64_t *at, uint64_t *n)
 {
 	uint64_t end = in->f->len < END_BYTES ? 0 : in->f->len - END_BYTES;
@@ -54,7 +55,7 @@ static bool find_directory(struct vv_peek *in, uint64_t *at, uint64_t *n)
 	return true;
 }
 
-/* Numbers that do not fit into 32 bits are in an extra field, in this order, those only. */
+/* Numbers that do not fit in 32 bits are in an extra field, in this order, and only those. */
 static void read_extra(const uint8_t *p, size_t n, struct npz_member *m)
 {
 	uint64_t *const wide[] = { &m->raw, &m->stored, &m->at };
@@ -119,7 +120,8 @@ static int outline(const struct vv_reader_file *f, struct vv_outline *out)
 	vv_peek_init(&in, f);
 	if (find_directory(&in, &at, &n))
 		for (; rc == 0 && n && read_entry(&in, &at, &m) && m.at >= from; n--) {
-			from = m.at + LOCAL_BYTES; /* in the order of the file: so nothing is looked at many times */
+			/* in file order, so that nothing is read many times */
+			from = m.at + LOCAL_BYTES;
 			rc = add_member(&in, &m, out);
 		}
 	return rc ? rc : in.rc;

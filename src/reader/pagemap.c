@@ -3,7 +3,8 @@
 
 enum {
 	ID = 1,                                                             /* of the first entry */
-	ADDRESS = 1, PAGES_32 = 2, IN_PARENT_OLD = 3, FLAGS = 4, PAGES = 5, /* of the others; the last since criu 4 */
+	/* of the others; the last one since criu 4 */
+	ADDRESS = 1, PAGES_32 = 2, IN_PARENT_OLD = 3, FLAGS = 4, PAGES = 5,
 	LAZY = 2, PRESENT = 4,
 };
 

@@ -1,4 +1,4 @@
-/* Small looks into a file, most of them near the last one: served from a window. */
+/* Small reads from a file, most of them near the last one, served from a window. */
 #ifndef VV_READER_PEEK_H
 #define VV_READER_PEEK_H
 
@@ -16,7 +16,8 @@ struct vv_peek {
 };
 
 void vv_peek_init(struct vv_peek *p, const struct vv_reader_file *f);
-/* n bytes, at most VV_PEEK_WINDOW, good until the next look; NULL: they are not inside the file, or rc. */
+/* n bytes, at most VV_PEEK_WINDOW, valid until the next call; NULL: they lie outside the file, or
+ * rc is set. */
 const uint8_t *vv_peek_at(struct vv_peek *p, uint64_t at, size_t n);
 
 /* A number of 1 to 8 bytes. */

@@ -1,4 +1,5 @@
-/* The list of readers, and what they have in common: an outline is made by the first reader that knows the file, and then made sound. */
+/* The list of readers, and their common part. The first reader that knows a file makes its outline;
+ * then invalid parts are dropped. */
 #include "reader/reader.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { /* of one file; a few tens of MB */
+enum { /* limits of one file; a few tens of MB */
 	MAX_VARIABLES = 1 << 17,
 	MAX_PIECES = 1 << 20,
 	MAX_NAME = 4096,
@@ -16,7 +17,7 @@ enum { /* of one file; a few tens of MB */
 
 extern const struct vv_reader vv_reader_hdf5, vv_reader_netcdf, vv_reader_npy, vv_reader_npz, vv_reader_elf, vv_reader_criu, vv_reader_fortran;
 
-/* Fortran's records have no magic number: asked last. */
+/* Fortran's records have no magic number, so that reader comes last. */
 const struct vv_reader *const *vv_reader_all(void)
 {
 	static const struct vv_reader *const list[] = {
@@ -33,7 +34,8 @@ const struct vv_reader *const *vv_reader_all(void)
 	return list;
 }
 
-/* Names are shown to people, and are part of keys: text in one line, whatever the file says. */
+/* Names are displayed and are part of keys, so they become text in one line, for any content of the
+ * file. */
 static char *copy_name(const char *name, size_t len)
 {
 	size_t n = strnlen(name, len < MAX_NAME ? len : MAX_NAME);
@@ -151,7 +153,7 @@ static void sort_pieces(struct vv_outline *o)
 		}
 }
 
-/* Of two that overlap the first one stays. */
+/* Of two overlapping pieces the first one stays. */
 static void drop_unsound(struct vv_outline *o, uint64_t file_len)
 {
 	uint64_t free_from = 0;
@@ -221,8 +223,8 @@ int vv_reader_outline(const struct vv_reader_file *f, struct vv_outline *out)
 	return 0;
 }
 
-/* Dimensions of one element are no dimensions; but slices of an array, which follow each other, are as far apart as their size. The bytes
- * that all of it makes, or 0 where that overflows. */
+/* Drops dimensions of one element. But consecutive slices of an array are as far apart as their
+ * size. Returns the bytes of the whole array, or 0 on overflow. */
 static uint64_t collapse(const struct vv_variable *v, uint64_t dim[VV_MAX_DIMS], unsigned *ndim)
 {
 	const uint64_t *from = v->chunked ? v->chunk : v->dim;

@@ -1,4 +1,4 @@
-/* Paths through links, as a file system has them. */
+/* Resolves paths through links, like a file system. */
 #include "reader/resolve.h"
 #include "base/err.h"
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 enum { STEPS = 256 };
 
-/* Steps that are empty, or a dot, lead nowhere. */
+/* Removes empty steps and dots. */
 static void tidy(char *path)
 {
 	char *to = path;

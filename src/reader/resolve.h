@@ -1,4 +1,4 @@
-/* Paths of variables through the links of a file. */
+/* Resolves paths of variables through the links of a file. */
 #ifndef VV_READER_RESOLVE_H
 #define VV_READER_RESOLVE_H
 
@@ -6,7 +6,8 @@
 
 enum { VV_RESOLVE_PATH = 4096 };
 
-/* The path without links, from the root, without empty steps. VV_ENOENT: it leads into another file, or round in a circle. */
+/* The path from the root, without links and empty steps. VV_ENOENT: it leads into another file, or
+ * in a circle. */
 int vv_resolve_path(const struct vv_outline *o, const char *name, char out[VV_RESOLVE_PATH]);
 
 #endif

@@ -1,5 +1,6 @@
-/* Parameters: the kind of scale, its factor, elements, class, size, sign, byte order, whether there is a fill value, and that value in words. A chunk
- * begins with the number of bits, the length of the minimum and the minimum. Floating-point numbers were multiplied by a power of ten and rounded. */
+/* Parameters: the kind of scale, its factor, elements, class, size, sign, byte order, a flag for a
+ * fill value, and that value in words. A chunk begins with the number of bits, the length of the
+ * minimum and the minimum. Floating-point numbers were multiplied by a power of ten and rounded. */
 #include "reader/scaleoffset.h"
 #include "base/err.h"
 #include "reader/bits.h"
@@ -71,7 +72,8 @@ int vv_scaleoffset_undo(const struct vv_reader_filter *f, const uint8_t *from, s
 	for (size_t i = 0; rc == 0 && i < len; i += s.size) {
 		uint64_t v = vv_bits_take(&b, s.bits), ones = s.bits < 64 ? (1ull << s.bits) - 1 : UINT64_MAX;
 
-		if (s.bits == 8 * s.size) { /* nothing was gained: the numbers as they were, low byte first */
+		/* no bits were saved: the original numbers, low byte first */
+		if (s.bits == 8 * s.size) {
 			v = little(from + HEAD + i, s.size);
 			vv_bits_put(to + i, s.size, v, s.high_first);
 			continue;

@@ -1,4 +1,5 @@
-/* HDF5's scale-offset filter: numbers as their distance from the smallest, in as few bits as hold them all. */
+/* HDF5's scale-offset filter: it stores numbers as distances from the minimum, in as few bits as
+ * possible. */
 #ifndef VV_READER_SCALEOFFSET_H
 #define VV_READER_SCALEOFFSET_H
 

@@ -1,4 +1,5 @@
-/* A selection becomes stretches of the array, ascending; those of both sides are gone through side by side. */
+/* A selection becomes ascending stretches of the array; those of both sides are walked in
+ * parallel. */
 #include "reader/virtual.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -38,7 +39,7 @@ static int add(struct virtual_stretches *s, uint64_t at, uint64_t len)
 	return 0;
 }
 
-/* Does the slab lie in the array? One without end does not. */
+/* Does the slab lie in the array? An unlimited one does not. */
 static bool is_inside(const struct vv_hyperslab *k, unsigned ndim, const uint64_t *dim)
 {
 	for (unsigned i = 0; i < ndim; i++) {
@@ -53,7 +54,7 @@ static bool is_inside(const struct vv_hyperslab *k, unsigned ndim, const uint64_
 	return true;
 }
 
-/* Row by row, where the last dimension is along a row. */
+/* Adds the slab row by row, if the last dimension runs along a row. */
 static int add_slab(struct virtual_stretches *s, const struct vv_hyperslab *k, unsigned ndim, const uint64_t *dim)
 {
 	uint64_t at[VV_MAX_DIMS] = {0};
@@ -79,14 +80,15 @@ static int add_slab(struct virtual_stretches *s, const struct vv_hyperslab *k, u
 	}
 }
 
-/* How many elements of the array, and bytes of one; a selection may have fewer dimensions than numbers have. */
+/* Returns the number of elements of the array, and the bytes of one; a selection may have fewer
+ * dimensions than the variable. */
 static uint64_t measure(const struct vv_variable *v, unsigned ndim, uint64_t *bytes)
 {
 	uint64_t n = 1;
 
 	*bytes = v->width;
 	for (unsigned i = 0; i < v->ndim; i++)
-		*(i < ndim ? &n : bytes) *= v->dim[i]; /* in memory: no overflow */
+		*(i < ndim ? &n : bytes) *= v->dim[i]; /* the array is in memory: no overflow */
 	return n;
 }
 
@@ -109,7 +111,7 @@ static int stretch(const struct vv_selection *k, const struct vv_variable *v, ui
 static int copy(const struct virtual_stretches *a, const struct virtual_stretches *b, uint64_t bytes, const uint8_t *from, uint8_t *to,
 		const char *name)
 {
-	uint64_t x = 0, y = 0; /* done of the stretch */
+	uint64_t x = 0, y = 0; /* finished elements of the stretch */
 	size_t i = 0, k = 0;
 
 	while (i < a->n && k < b->n) {
@@ -136,7 +138,8 @@ static int copy(const struct virtual_stretches *a, const struct virtual_stretche
 int vv_virtual_copy(const struct vv_reader_map *m, const struct vv_variable *source, const uint8_t *from,
 		    const struct vv_variable *v, uint8_t *to)
 {
-	unsigned inner = v->ndim - (m->to.all ? v->ndim : m->to.ndim); /* dimensions of an element */
+	/* dimensions of an element */
+	unsigned inner = v->ndim - (m->to.all ? v->ndim : m->to.ndim);
 	struct virtual_stretches a = {0}, b = {0};
 	uint64_t n, bytes, source_n, source_bytes;
 	int rc;

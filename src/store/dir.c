@@ -1,5 +1,6 @@
-/* A directory as a store: objects are files, published by rename (dir_put.c), read by pread or from a mapping. Whatever a dead
- * writer left half-durable is made durable before anybody builds on it. */
+/* A directory as a store: objects are files, published by rename (dir_put.c), read by pread or from
+ * a mapping. Changes that a dead writer left without durability are made durable before any process
+ * relies on them. */
 #include "store/dir.h"
 #include "base/err.h"
 #include "base/fs.h"
@@ -23,7 +24,7 @@
 
 enum {
 	MAP_FROM = 1 << 20,
-	READ_STEP = 128 << 10, /* small enough that what was read is still in the cache when it is checked */
+	READ_STEP = 128 << 10, /* small enough to be still in the cache when it is checked */
 };
 
 static const struct vv_fs *usual_fs; /* NULL = the real one */
@@ -31,10 +32,10 @@ static const struct vv_fs *usual_fs; /* NULL = the real one */
 struct dir_get {
 	struct vv_get base;
 	int fd;
-	struct vv_fd_identity_fs own; /* of its file */
-	bool member;  /* of a bundle, and then */
-	uint64_t at;  /* where it begins in the file */
-	struct stat st; /* when it was opened */
+	struct vv_fd_identity_fs own; /* guards its file */
+	bool member;  /* a member of a bundle; then */
+	uint64_t at;  /* its offset in the file */
+	struct stat st; /* status at the opening */
 };
 
 char *vv_dir_path(struct vv_dir *d, const char *name)
@@ -42,7 +43,7 @@ char *vv_dir_path(struct vv_dir *d, const char *name)
 	return vv_mem_printf("%s%s%s", d->root, name[0] ? "/" : "", name);
 }
 
-/* A directory that may not be durable must not be found by the next try, which would take it to be. */
+/* Removes a directory that may not be durable: the next try would take it for durable. */
 static void undo_mkdir(struct vv_dir *d, const char *path)
 {
 	int saved = errno;
@@ -51,7 +52,6 @@ static void undo_mkdir(struct vv_dir *d, const char *path)
 	errno = saved;
 }
 
-/* Makes the directories above path, which lies below the root; each new one is made durable in its parent. */
 int vv_dir_make_parents(struct vv_dir *d, char *path)
 {
 	for (char *p = path + strlen(d->root) + 1; (p = strchr(p, '/')); p++) {
@@ -105,7 +105,7 @@ static void get_close(struct vv_get *base)
 	vv_mem_free(g);
 }
 
-/* A medium or a file system says that it has lost something. Where a network lies between, EIO may be an outage. */
+/* Has a medium or a local file system reported a loss? Over a network, EIO may be an outage. */
 static bool is_hard(int errnum)
 {
 	return errnum == EIO || errnum == EUCLEAN || errnum == EBADMSG;
@@ -130,7 +130,7 @@ int vv_dir_read(const struct vv_fs *fs, int fd, const char *path, void *to, size
 	return is_hard(why) && vv_fs_is_local(fd) ? err_unreadable(why, path) : vv_fd_identity_err(why, "cannot read '%s' at %" PRIu64, path, off);
 }
 
-/* Of a file that could not be opened, the root tells where it is. */
+/* If a file could not be opened, the root shows whether the store is local. */
 static bool is_local(const struct vv_dir *d)
 {
 	int fd = open(d->root, O_PATH | O_CLOEXEC);
@@ -141,8 +141,9 @@ static bool is_local(const struct vv_dir *d)
 	return local;
 }
 
-/* An object is a regular file; what else bears its name must not hold us up, as a FIFO or a terminal would. A socket and a
- * link to itself are not even opened, nor is a folder that one would write to. */
+/* An object is a regular file. Another kind of file with its name must not block the process, as a
+ * FIFO or a terminal would. A socket and a link to itself cannot be opened at all, nor can a folder
+ * for writing. */
 int vv_dir_open_file(struct vv_dir *d, const char *path, int flags, int *fd, struct stat *st)
 {
 	bool odd;
@@ -179,7 +180,8 @@ static int open_member(struct vv_dir *d, const char *path, struct dir_get *g, st
 	return 0;
 }
 
-/* A plain object, or else a member of a bundle; or else the plain object that has replaced the member meanwhile. */
+/* Opens a plain object; else a member of a bundle; else the plain object that has replaced the
+ * member meanwhile. */
 static int open_either(struct vv_dir *d, const char *path, struct dir_get *g, struct stat *st)
 {
 	int rc = vv_dir_open_file(d, path, O_RDONLY, &g->fd, st);
@@ -193,7 +195,8 @@ static int open_either(struct vv_dir *d, const char *path, struct dir_get *g, st
 	return rc;
 }
 
-/* Of a stranger's file mincore does not tell what is in memory, so it is read in the plain way. */
+/* mincore does not report which pages of another user's file are in memory, so such a file is read
+ * without a mapping. */
 static bool can_map(const struct dir_get *g, const struct stat *st)
 {
 	return g->base.size >= MAP_FROM && (geteuid() == 0 || st->st_uid == geteuid());
@@ -243,7 +246,8 @@ static int get_open(struct vv_store *s, const char *name, struct vv_get **out)
 	return rc;
 }
 
-/* The mark goes before the bytes do: if it is still there, what was read before is right. */
+/* The mark is cleared before the bytes are freed: if it is still set, the bytes read before are
+ * right. */
 static int check_member(struct vv_dir *d, const struct dir_get *g)
 {
 	int rc = vv_dir_member_present(&g->own.fs, g->fd, g->base.name, g->at);
@@ -278,7 +282,7 @@ static bool is_same_time(const struct timespec *a, const struct timespec *b)
 	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
-/* A file that loses its name changes its ctime, too, but stays what it is. */
+/* A file that loses its name also changes its ctime, but its content is unchanged. */
 static int get_check(struct vv_get *base)
 {
 	struct dir_get *g = (struct dir_get *)base;
@@ -303,14 +307,16 @@ static void get_scattered(struct vv_get *base)
 		posix_fadvise(g->fd, (off_t)g->at, (off_t)base->size, POSIX_FADV_RANDOM);
 }
 
-/* A fault in such a mapping reads 4 MiB and more around it, into folios of 2 MiB where the file system has them. */
+/* A fault in such a mapping reads 4 MiB or more around it, into folios of 2 MiB if the file system
+ * supports them. */
 static void get_touched(struct vv_get *base)
 {
 	if (base->mapped)
 		madvise(base->mapped, base->mapped_len, MADV_HUGEPAGE);
 }
 
-/* A member that a plain object has replaced goes first: it must not come back. What lies there now that the lock is lost may be another's. */
+/* Removes a replaced member before the plain object, because it must not reappear. If the lock is
+ * lost, nothing is removed: the object may belong to another writer. */
 static int remove_object(struct vv_store *s, const char *name)
 {
 	struct vv_dir *d = vv_dir_of(s);
@@ -342,9 +348,9 @@ static int remove_dir(struct vv_store *s, const char *dir)
 	return 0;
 }
 
-/* The caller holds the lineage's lock, so nobody is writing: every temporary file is an orphan. What the dead writer had
- * renamed or removed without living to make it durable is made so: others will rely on it. Then only may a member go that
- * an object has replaced. */
+/* The caller holds the lineage's lock, so no process is writing: every temporary file is an orphan.
+ * Renames and removals that a dead writer did not make durable are made durable, because others
+ * will rely on them. Only after that may a replaced member be removed. */
 static int sweep(struct vv_store *s, const char *dir)
 {
 	struct vv_dir *d = vv_dir_of(s);
@@ -376,7 +382,8 @@ static int sweep(struct vv_store *s, const char *dir)
 	return rc;
 }
 
-/* Directories above the root may be closed to us: then they are somebody else's, and have long been durable. */
+/* Directories above the root may be inaccessible; then another user owns them, and they are durable
+ * already. */
 static int sync_above(struct vv_dir *d, const char *path)
 {
 	char dir[PATH_MAX];
@@ -388,7 +395,8 @@ static int sync_above(struct vv_dir *d, const char *path)
 	return 0;
 }
 
-/* A writer may find directories and a lineage record that another made and did not live to make durable. */
+/* A writer may find directories and a lineage record that another process made and did not make
+ * durable before it died. */
 static int sync_parents(struct vv_dir *d, const char *path)
 {
 	int rc = sync_above(d, d->root);
@@ -462,8 +470,8 @@ static const struct vv_store_ops ops = {
 	.close = close_store,
 };
 
-/* Makes the root and whatever is missing above it, each durable in its parent; and that too, in case whoever made it did
- * not live to. */
+/* Makes the root and its missing parents, each durable in its parent. An existing parent is made
+ * durable too, in case its maker died before that. */
 static int make_root(struct vv_dir *d)
 {
 	char path[PATH_MAX];
@@ -475,7 +483,7 @@ static int make_root(struct vv_dir *d)
 			continue;
 		snprintf(path, sizeof(path), "%.*s", (int)i, d->root);
 		if (d->fs->mkdir(d->fs, path, 0777) < 0) {
-			int why = errno; /* access sets its own */
+			int why = errno; /* access changes errno */
 
 			if (why == EEXIST || why == EISDIR ||
 			    ((why == EROFS || why == EACCES) && access(path, F_OK) == 0))

@@ -1,5 +1,5 @@
-/* Writing a bundle: a temporary file that all members write into (vv_dir_put_join), until its directory is put behind them
- * and it gets its name. It is a temporary file like any other, so what the dead leave goes with the next sweep. */
+/* A bundle in progress is an ordinary temporary file, so the next sweep removes those of dead
+ * processes. */
 #include "store/dir_bundle.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Nothing but "digits-digits": it becomes part of a path. */
+/* Accepts only "digits-digits": it becomes part of a path. */
 static bool is_token(const char *s)
 {
 	size_t a = strspn(s, "0123456789"), b = s[a] == '-' ? strspn(s + a + 1, "0123456789") : 0;
@@ -99,7 +99,7 @@ static int check_free(struct vv_dir *d, const char *folder, const char *path, co
 	return taken ? VV_EINVAL : 0;
 }
 
-/* So that what the folder holds is known without another look. */
+/* Scans the folder once, so that its bundles are remembered. */
 static int look(struct vv_dir *d, const char *folder)
 {
 	struct vv_dir_bundles seen = { 0 };
@@ -109,7 +109,7 @@ static int look(struct vv_dir *d, const char *folder)
 	return rc;
 }
 
-/* Whoever did not write its member must not pass for one who did and removed it. */
+/* A member that was never written must not look like one that was written and removed. */
 static int check_written(const struct vv_fs *fs, int fd, const char *tmp, const struct vv_bundle *b)
 {
 	const struct vv_bundle_entry *last = &b->v[b->n - 1];
@@ -132,7 +132,7 @@ static int check_written(const struct vv_fs *fs, int fd, const char *tmp, const 
 	return 0;
 }
 
-/* What lies behind the members (of one that gave up, say) goes. */
+/* Cuts off bytes behind the members, for instance of a writer that gave up. */
 static int write_directory(const struct vv_fs *fs, int fd, const char *tmp, const struct vv_bundle *b)
 {
 	struct vv_buf dir = { 0 };
@@ -158,7 +158,7 @@ static int finish(struct vv_dir *d, const char *tmp, const struct vv_bundle *b)
 		return vv_fd_identity_err(errno, "cannot open '%s'", tmp);
 	vv_fd_identity_guard(&own, d->fs, &stamp);
 	rc = check_written(&own.fs, fd, tmp, b);
-	if (!vv_fd_identity_fits(&stamp, fd)) /* then its size is another file's */
+	if (!vv_fd_identity_fits(&stamp, fd)) /* then the size is that of another file */
 		rc = vv_fd_identity_check(&stamp, fd, "write a bundle");
 	if (rc == 0)
 		rc = write_directory(&own.fs, fd, tmp, b);

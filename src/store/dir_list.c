@@ -1,5 +1,5 @@
-/* What a folder shows: its files, and the members of its bundles in their place. A bundle whose directory cannot be read
- * shows itself, so that it can be seen and removed. */
+/* Lists a folder: its files, and the members of its bundles. A bundle whose directory cannot be
+ * read is listed itself, so that it can be seen and removed. */
 #include "store/dir_list.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -18,7 +18,7 @@ struct dir_list_member {
 	uint32_t rank;
 	bool hidden; /* by a plain object of the same name */
 	uint64_t len;
-	size_t order; /* of several the first counts */
+	size_t order; /* of several the first is used */
 };
 
 struct dir_list_members {
@@ -59,7 +59,7 @@ static int add_members(const struct vv_fs *fs, int fd, const char *path, const s
 	return 0;
 }
 
-/* What is no regular file is shown as what it is. */
+/* A file that is not regular is listed as it is. */
 static int list_bundle(struct vv_dir *d, const char *path, struct vv_bundle *b, struct dir_list_members *all, struct vv_names *out)
 {
 	const char *name = strrchr(path, '/') + 1;
@@ -103,7 +103,7 @@ static int list_bundles(struct vv_dir *d, const char *folder, struct dir_list_me
 	return rc;
 }
 
-/* A plain object stands before a member of its name. */
+/* A plain object hides a member of the same name. */
 static void hide(struct dir_list_members *all, const char *name)
 {
 	struct dir_list_member key = { 0 }, *m = NULL;
@@ -116,7 +116,7 @@ static void hide(struct dir_list_members *all, const char *name)
 		m->hidden = true;
 }
 
-/* Removed meanwhile, or a link that leads nowhere. A folder that may not be searched is not passed over: it would seem
+/* Removed meanwhile, or a dangling link. An inaccessible folder is an error: it would seem
  * empty. */
 static bool nothing_there(int dirfd, const char *name, int why)
 {
@@ -185,7 +185,7 @@ static int list_members(const struct dir_list_members *all, struct vv_names *out
 	return rc;
 }
 
-/* Members first: one that is replaced meanwhile is either still found, or the plain object is. */
+/* Lists members first: if one is replaced meanwhile, either it or the plain object is found. */
 int vv_dir_list(struct vv_store *s, const char *dir, struct vv_names *out)
 {
 	struct vv_dir *d = vv_dir_of(s);

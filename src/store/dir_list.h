@@ -1,4 +1,4 @@
-/* What a folder shows: its files, and the members of its bundles in their place. */
+/* Lists a folder: its files, and the members of its bundles instead of the bundles. */
 #ifndef VV_STORE_DIR_LIST_H
 #define VV_STORE_DIR_LIST_H
 

@@ -1,5 +1,6 @@
-/* A POSIX record lock: it dies with its process whatever way that dies, is not inherited by fork, and works over NFS. It
- * does not exclude the same process, so a list of the locks held here does. The file's content only names the holder. */
+/* A POSIX record lock: it ends with its process in any case, is not inherited by fork, and works
+ * over NFS. It does not exclude the same process, so a list of the locks of this process does. The
+ * file's content only names the holder. */
 #include "store/dir_lock.h"
 #include "base/err.h"
 #include "base/own_fds.h"
@@ -21,7 +22,7 @@ struct held {
 	int fd;
 	char *path;
 	struct vv_fd_identity stamp;
-	struct vv_fd_identity folder; /* that it lies in */
+	struct vv_fd_identity folder; /* of the folder of the lock */
 	pid_t pid;
 	struct held *next;
 };
@@ -37,7 +38,7 @@ static int busy(const char *path, const char *holder)
 			  (int)(slash - path), path, holder, path);
 }
 
-/* "pid 123 on host" out of the file. */
+/* Reads "pid 123 on host" from the file. */
 static void read_holder(int fd, char text[HOLDER])
 {
 	ssize_t n = pread(fd, text, HOLDER - 1, 0);
@@ -51,7 +52,7 @@ static void read_holder(int fd, char text[HOLDER])
 		snprintf(text, HOLDER, "another process");
 }
 
-/* For the one who comes second. */
+/* The error for the second process. */
 static int busy_other(const char *path, int fd)
 {
 	char text[HOLDER];
@@ -60,7 +61,8 @@ static int busy_other(const char *path, int fd)
 	return busy(path, text);
 }
 
-/* Under list_lock. Closing any descriptor of the file would drop this process's lock, so look before opening. */
+/* Under list_lock. Closing any descriptor of the file would drop this process's lock, so look
+ * before opening. */
 static int held_here(const char *path)
 {
 	struct stat st;
@@ -81,7 +83,8 @@ static int name_process(long pid, char text[HOLDER])
 	return snprintf(text, HOLDER, "pid %ld on %s", pid, host);
 }
 
-/* Over the name of the holder before, of `len` bytes: a file that is emptied first is given other blocks, and these are written when it is closed. */
+/* Overwrites the name of the previous holder, of `len` bytes. An emptied file would get new blocks,
+ * which are written when it is closed. */
 static int sign(const struct vv_fd_identity *own, int fd, off_t len)
 {
 	char text[HOLDER];
@@ -98,7 +101,8 @@ static int sign(const struct vv_fd_identity *own, int fd, off_t len)
 
 enum { RETRY = 1 };
 
-/* The holder's name is written into it, so it must be our own file: not what a link names, not a device. */
+/* Opens the lock for writing the holder's name. It must be a regular file of this name, not the
+ * target of a link or a device. */
 static int open_own(const char *path, struct stat *st)
 {
 	int fd = vv_own_fds_open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0666);
@@ -106,7 +110,8 @@ static int open_own(const char *path, struct stat *st)
 
 	if (fd >= 0 && fstat(fd, st) == 0 && S_ISREG(st->st_mode))
 		return fd;
-	if (fd >= 0 && lstat(path, st) == 0 && S_ISREG(st->st_mode)) /* what it is of now is not what was opened */
+	/* the descriptor belongs to another file by now */
+	if (fd >= 0 && lstat(path, st) == 0 && S_ISREG(st->st_mode))
 		return vv_fd_identity_err(EBADF, "cannot take the lock '%s'", path);
 	if (fd >= 0)
 		vv_own_fds_close(fd);
@@ -139,7 +144,8 @@ static int take(const char *path, struct held *h)
 		return errno == EACCES || errno == EAGAIN ? busy_other(path, h->fd) :
 							    vv_fd_identity_err(errno, "cannot lock '%s'", path);
 	if (stat(path, &named) < 0 || named.st_ino != st.st_ino || named.st_dev != st.st_dev)
-		return RETRY; /* its last holder removed the lineage between our open and our lock */
+		/* the last holder removed the lineage between our open and our lock */
+		return RETRY;
 	if (sign(&h->stamp, h->fd, st.st_size) < 0)
 		return vv_fd_identity_err(errno, "cannot write the lock '%s'", path);
 	h->pid = getpid();
@@ -190,7 +196,8 @@ static int err_lock_lost(const struct held *h, const char *holder)
 			  holder);
 }
 
-/* Under list_lock. The kernel dropped it with the descriptor. Whoever had it in between has signed it, and laid down epochs that this session knows nothing of. */
+/* Under list_lock. The kernel dropped the lock with the descriptor. A process that held it in
+ * between has signed it, and may have written epochs that are unknown to this session. */
 static int retake(struct held *h)
 {
 	struct flock fl = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -206,7 +213,7 @@ static int retake(struct held *h)
 	read_holder(fd, signer);
 	if (named.dev != h->stamp.dev || named.ino != h->stamp.ino)
 		rc = err_lock_lost(h, "another process");
-	else if (!vv_fd_identity_fits(&h->stamp, fd)) /* and this one, too */
+	else if (!vv_fd_identity_fits(&h->stamp, fd)) /* the program has closed this one too */
 		rc = vv_fd_identity_err(EBADF, "cannot take the lock '%s' again", h->path);
 	else if (strcmp(signer, ours) != 0)
 		rc = err_lock_lost(h, signer);
@@ -219,7 +226,8 @@ static int retake(struct held *h)
 	return rc;
 }
 
-/* Only the file was removed, as where old files are purged: the folder is the one that it lay in. Nobody has had the lock since: it would be there again. */
+/* Was only the file removed, as by a purge of old files? Then the folder is unchanged. No process
+ * has taken the lock since: the file would exist again. */
 static bool is_purged(const struct held *h)
 {
 	struct vv_fd_identity now = folder_of(h->path);
@@ -243,8 +251,9 @@ static int take_anew(struct held *h)
 	return 0;
 }
 
-/* What is removed, or moved away with its folders, is locked as before: but nobody who comes by the name will see that. If it cannot be looked at, who writes
- * there will be told why. */
+/* A lock file that was removed, or moved away with its folders, is still locked. But a process that
+ * opens the name does not see that. If the name cannot be examined, the next write reports the
+ * reason. */
 static int check_name(struct held *h)
 {
 	struct stat st;
@@ -313,7 +322,8 @@ void vv_dir_lock_drop(struct vv_lock *l)
 	vv_mem_free(h);
 }
 
-/* A process elsewhere may bear the same number: only one that the file names as this host's is one of ours. */
+/* A process of another host may have the same number: the pid is valid only if the file names this
+ * host. */
 static int look(const char *path, struct vv_lock_holder *out)
 {
 	struct flock fl = { .l_type = F_WRLCK, .l_whence = SEEK_SET };

@@ -1,5 +1,5 @@
-/* What is there, and what is being written into a folder, seen from outside. Space is allocated ahead of the bytes, so a file's size says too
- * much: what has been written is told by the holes that it does not have. */
+/* Sizes of objects, and unfinished objects of a folder, for observers. Space is allocated ahead of
+ * the bytes, so a file's size is too large: the written bytes are those outside holes. */
 #include "store/dir_look.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { STRETCHES = 4096 }; /* of a bundle: one for each member, and what lies between */
+enum { STRETCHES = 4096 }; /* stretches of a bundle: one for each member, and the gaps between */
 
 static uint64_t written(int dirfd, const char *name)
 {
@@ -33,7 +33,7 @@ static uint64_t written(int dirfd, const char *name)
 	return n;
 }
 
-/* .tmp-NAME-PID-N: NAME, by its length; 0 if it is nothing of ours. */
+/* .tmp-NAME-PID-N: the length of NAME; 0 if the file is not varve's. */
 static size_t name_in(const char *tmp)
 {
 	size_t n = strlen(tmp);
@@ -72,7 +72,7 @@ int vv_dir_look_unfinished(struct vv_store *s, const char *dir, struct vv_names 
 	return rc;
 }
 
-/* A plain object, or else a member of a bundle, as when it is opened. */
+/* A plain object, or else a member of a bundle, in the same order as for opening. */
 int vv_dir_look_size(struct vv_store *s, const char *name, uint64_t *size)
 {
 	struct vv_dir *d = vv_dir_of(s);

@@ -1,4 +1,4 @@
-/* What is there, and what is being written into a folder, seen from outside. */
+/* Sizes of objects, and unfinished objects of a folder, for observers. */
 #ifndef VV_STORE_DIR_LOOK_H
 #define VV_STORE_DIR_LOOK_H
 

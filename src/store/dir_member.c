@@ -1,9 +1,11 @@
-/* The members of bundles, as objects. A layer is looked for in the bundles whose names cover its epoch and rank. What was
- * seen of a folder and of a directory is remembered, but never relied on: a bundle is opened and its trailer compared
- * before a member is found in it, and the folder is looked at again before one is not found.
+/* Members of bundles as objects. A layer is searched in the bundles whose names cover its epoch and
+ * rank. Folders and directories that were read are remembered as hints only. A bundle is opened and
+ * its trailer compared before a member is found in it. The folder is scanned again before a member
+ * is reported missing.
  *
- * A member goes by its first byte, its mark, becoming zero: a byte cannot be torn. That is made durable before anything else
- * of it is freed. A bundle is written to, so it is never looked for behind a link. */
+ * A member is removed by setting its first byte, the mark, to zero: a byte cannot be torn. That is
+ * made durable before the rest of it is freed. A bundle is written to, so links to bundles are not
+ * followed. */
 #include "store/dir_member.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -29,7 +31,7 @@ struct vv_dir_memory {
 		struct vv_dir_bundles seen;
 	} folder[FOLDERS];
 	struct {
-		uint64_t size; /* of the file; with its trailer this says what the directory is */
+		uint64_t size; /* of the file; with the trailer it identifies the directory */
 		uint8_t trailer[VV_BUNDLE_TRAILER];
 		struct vv_bundle b;
 	} directory[DIRECTORIES];
@@ -70,7 +72,7 @@ static bool covers(const struct vv_bundle *b, uint64_t epoch, uint32_t rank)
 	return b->epoch == epoch && b->first <= rank && rank <= b->last;
 }
 
-/* ---- which bundles a folder has ------------------------------------------------------------------------------------ */
+/* ---- bundles of a folder --------------------------------------------------------------------- */
 
 static int push(struct vv_dir_bundles *v, const struct vv_bundle *b)
 {
@@ -107,14 +109,14 @@ static void remember(struct vv_dir_memory *m, const char *folder, const struct v
 		vv_mem_free(m->folder[at].path);
 		m->folder[at].path = vv_mem_strdup(folder);
 	}
-	if (at < FOLDERS) { /* one without bundles does not push others out */
+	if (at < FOLDERS) { /* a folder without bundles does not displace others */
 		vv_mem_free(m->folder[at].seen.v);
 		m->folder[at].seen = copy;
 	}
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* Those of the remembered bundles of a folder that may hold the layer. */
+/* The remembered bundles of a folder that may hold the layer. */
 static int recall(struct vv_dir_memory *m, const char *folder, uint64_t epoch, uint32_t rank, struct vv_dir_bundles *out)
 {
 	int rc = 0;
@@ -171,9 +173,9 @@ char *vv_dir_member_bundle(const char *folder, const struct vv_bundle *b)
 	return vv_mem_printf("%s%s", folder, strrchr(name, '/'));
 }
 
-/* ---- what a bundle has --------------------------------------------------------------------------------------------- */
+/* ---- directory of a bundle ------------------------------------------------------------------- */
 
-/* The copy of the directory that ends at `end`. */
+/* Reads the copy of the directory that ends at `end`. */
 static int load_copy(const struct vv_fs *fs, int fd, const char *path, uint64_t size, uint64_t end, struct vv_bundle *b)
 {
 	uint8_t trailer[VV_BUNDLE_TRAILER], *dir;
@@ -257,7 +259,7 @@ static int take(struct vv_dir_member *f, const struct vv_bundle *b, uint32_t ran
 	return 0;
 }
 
-/* Takes the entry from memory, if that has the directory; 1 if not. */
+/* Takes the entry from memory; 1 if the directory is not remembered. */
 static int take_known(struct vv_dir_memory *m, struct vv_dir_member *f, const uint8_t *trailer,
 		      const struct vv_bundle *name, uint32_t rank)
 {
@@ -272,8 +274,8 @@ static int take_known(struct vv_dir_memory *m, struct vv_dir_member *f, const ui
 	return rc;
 }
 
-/* The entry of the rank in the bundle that f has open. A trailer that is whole says which directory it is, whichever copy
- * that is then read from. */
+/* Finds the entry of the rank in the bundle that f has open. An intact trailer identifies the
+ * directory, from whichever copy that is then read. */
 static int find_entry(struct vv_dir *d, struct vv_dir_member *f, const struct vv_bundle *name, uint32_t rank)
 {
 	uint64_t size = (uint64_t)f->st.st_size;
@@ -298,7 +300,7 @@ static int find_entry(struct vv_dir *d, struct vv_dir_member *f, const struct vv
 	return rc;
 }
 
-/* ---- finding ------------------------------------------------------------------------------------------------------- */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
 void vv_dir_member_close(struct vv_dir_member *m)
 {
@@ -328,7 +330,8 @@ static int open_in(struct vv_dir *d, const char *folder, const struct vv_bundle 
 	return rc;
 }
 
-/* The first bundle that has it; one that is damaged counts only if no other does. */
+/* Opens the first bundle that has the member; a damaged bundle is reported only if no other has
+ * it. */
 static int open_in_any(struct vv_dir *d, const char *folder, const struct vv_dir_bundles *v, uint64_t epoch, uint32_t rank,
 		       int flags, struct vv_dir_member *out)
 {
@@ -372,9 +375,9 @@ int vv_dir_member_open(struct vv_dir *d, const char *path, int flags, bool look,
 	return rc;
 }
 
-/* ---- removing ------------------------------------------------------------------------------------------------------ */
+/* ---- removal --------------------------------------------------------------------------------- */
 
-/* Frees the pages of a member; where the file system cannot, they go with the bundle. */
+/* Frees the pages of a member; if the file system cannot, they are freed with the bundle. */
 static void free_pages(const struct vv_fs *fs, int fd, uint64_t off, uint64_t len)
 {
 	uint64_t pages = (len + VV_BUNDLE_PAGE - 1) / VV_BUNDLE_PAGE;
@@ -395,7 +398,7 @@ static int clear(const struct vv_fs *fs, int fd, const char *path, uint64_t off,
 	return 0;
 }
 
-/* From the end, because members are mostly removed from the front. 1 if none is left. */
+/* Starts at the end, because members are usually removed from the front. 1 if none is left. */
 static int is_empty(const struct vv_fs *fs, int fd, const char *path, const struct vv_bundle *b)
 {
 	for (size_t i = b->n; i-- > 0;) {
@@ -407,8 +410,8 @@ static int is_empty(const struct vv_fs *fs, int fd, const char *path, const stru
 	return 1;
 }
 
-/* Of those who remove the last members at the same time, each may find that nothing is left. Should the name come back
- * after a loss of power, it is that of an empty bundle. */
+/* Processes that remove the last members at the same time may each find the bundle empty. If the
+ * name reappears after a power loss, it is that of an empty bundle. */
 static int remove_if_empty(struct vv_dir *d, const struct vv_dir_member *m)
 {
 	struct vv_bundle b = { 0 };
@@ -434,7 +437,7 @@ static int remove_open(struct vv_dir *d, struct vv_dir_member *m)
 	return rc;
 }
 
-/* What a damaged bundle may hold cannot be read, so it is not there. */
+/* The members of a damaged bundle cannot be read, so they are treated as absent. */
 int vv_dir_member_remove(struct vv_dir *d, const char *path)
 {
 	struct vv_dir_member m = { .fd = -1 };
@@ -453,9 +456,10 @@ void vv_dir_member_replaced(struct vv_dir *d, const char *path)
 		remove_open(d, &m);
 }
 
-/* ---- after the dead ------------------------------------------------------------------------------------------------ */
+/* ---- sweep ----------------------------------------------------------------------------------- */
 
-/* A member that a plain object has replaced goes, and the pages of those that are gone. How many are left, or an error. */
+/* Removes members that a plain object has replaced, and frees the pages of removed members. Returns
+ * the number of members left, or an error. */
 static int sweep_members(const struct vv_fs *own, int fd, const char *folder, const char *path, const struct vv_bundle *b)
 {
 	int left = 0;

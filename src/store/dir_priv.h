@@ -1,4 +1,4 @@
-/* What the files of the directory store share. */
+/* Types that the files of the directory store share. */
 #ifndef VV_STORE_DIR_PRIV_H
 #define VV_STORE_DIR_PRIV_H
 
@@ -7,13 +7,13 @@
 #include "core/format/bundle.h"
 #include "store/store.h"
 
-#define VV_DIR_TMP ".tmp-" /* names of unfinished objects begin so */
+#define VV_DIR_TMP ".tmp-" /* prefix of unfinished objects' names */
 
 struct vv_dir {
 	struct vv_store base;
 	const struct vv_fs *fs;
 	char *root;
-	struct vv_dir_memory *memory; /* of bundles seen before (dir_member.c) */
+	struct vv_dir_memory *memory; /* remembered bundles (dir_member.c) */
 };
 
 static inline struct vv_dir *vv_dir_of(struct vv_store *s)
@@ -21,7 +21,7 @@ static inline struct vv_dir *vv_dir_of(struct vv_store *s)
 	return (struct vv_dir *)s;
 }
 
-struct vv_dir_bundles { /* the bundles of a folder, by their names: nothing in v[].v */
+struct vv_dir_bundles { /* the bundles of a folder, by their names: v[].v is empty */
 	struct vv_bundle *v;
 	size_t n;
 	size_t cap;
@@ -36,7 +36,7 @@ struct vv_dir_member { /* an object in a bundle, open */
 	struct vv_fd_identity_fs own;
 };
 
-/* Looks after a file that was opened, and had this status then. */
+/* Guards an opened file with this status. */
 static inline void vv_dir_guard(struct vv_dir *d, const struct stat *st, struct vv_fd_identity_fs *out)
 {
 	struct vv_fd_identity stamp = { st->st_dev, st->st_ino };

@@ -1,4 +1,5 @@
-/* Publishing by rename: an object is written under a temporary name, made durable, renamed, and its directory made durable. */
+/* Publishes by rename: an object is written under a temporary name, made durable and renamed; then
+ * its directory is made durable. */
 #ifndef VV_STORE_DIR_PUT_H
 #define VV_STORE_DIR_PUT_H
 
@@ -10,12 +11,13 @@ int vv_dir_put_commit(struct vv_put *base);
 void vv_dir_put_abort(struct vv_put *base);
 int vv_dir_put_join(struct vv_store *s, const char *bundle, const char *token, uint64_t off, uint64_t room,
 		    struct vv_put **out);
-/* "PID-N", never the same twice; and DIR/NAME -> DIR/.tmp-NAME-PID-N in new memory. */
+/* "PID-N", unique; and DIR/NAME -> DIR/.tmp-NAME-PID-N, which the caller frees. */
 void vv_dir_put_token(char token[VV_STORE_TOKEN]);
 char *vv_dir_put_tmp(const char *path, const char *token);
-/* Creates it, and the folders above it. */
+/* Creates the file and the folders above it. */
 int vv_dir_put_create(struct vv_dir *d, char *tmp, int *fd);
-/* Gives what is durable under a temporary name its own; with an rc that is not 0, or if it fails, nothing is left of it. */
+/* Renames a durable temporary file to its final name. If rc is not 0, or on failure, the file is
+ * removed. */
 int vv_dir_put_publish(struct vv_dir *d, const char *tmp, const char *path, int rc);
 
 #endif

@@ -8,7 +8,7 @@
 struct ram_object {
 	char *name;
 	struct vv_buf data;
-	unsigned refs; /* one for the place, one per reader */
+	unsigned refs; /* one for the store, one per reader */
 };
 
 struct ram_place {
@@ -314,7 +314,7 @@ static const struct vv_store_ops ops = {
 	.close = close_store,
 };
 
-/* Under the lock: the place of that name, made if need be, with one more user. */
+/* Under the lock: finds or makes the store of that name, and adds a user. */
 static struct ram_place *join(const char *name)
 {
 	struct ram_place *p = places;

@@ -1,4 +1,5 @@
-/* A store in the memory of this process, for tests: mem:NAME. All who open one name share it until the last closes. */
+/* A store in the memory of this process, for tests: mem:NAME. All users of a name share it until
+ * the last closes. */
 #ifndef VV_STORE_RAM_H
 #define VV_STORE_RAM_H
 

@@ -1,5 +1,6 @@
-/* The S3 store: opening it, and the operations that are one request. The others: s3_put, s3_get, s3_list, s3_sweep,
- * s3_lock. An object appears whole by S3's own promise: a PUT, or the completion of a multipart upload, is atomic. */
+/* The S3 store: opens it, and implements the operations of one request. The others: s3_put, s3_get,
+ * s3_list, s3_sweep, s3_lock. S3 guarantees that an object appears complete: a PUT, or the
+ * completion of a multipart upload, is atomic. */
 #include "store/s3.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -76,7 +77,7 @@ static const struct vv_store_ops ops = {
 	.close = close_store,
 };
 
-/* One request that finds a wrong key, clock, bucket or endpoint before anything depends on it. */
+/* One request that detects a wrong key, clock, bucket or endpoint before anything depends on it. */
 static int look_around(struct vv_s3 *s, const struct vv_store_options *opt)
 {
 	int any = vv_s3_list_any(s);

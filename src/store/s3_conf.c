@@ -1,4 +1,4 @@
-/* See s3_conf.h. Everything is checked here, so that no later message or request can be bent by it. */
+/* Everything is validated here, so that no value can corrupt a later message or request. */
 #include "store/s3_conf.h"
 #include "base/env.h"
 #include "base/err.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define MIN_PART (UINT64_C(5) << 20) /* S3 refuses smaller ones */
+#define MIN_PART (UINT64_C(5) << 20) /* S3 refuses smaller parts */
 #define MAX_PART (UINT64_C(5) << 30)
 #define DEFAULT_PART (UINT64_C(8) << 20)
 
@@ -26,7 +26,7 @@ static int own(char **to, const char *s)
 	return *to ? 0 : VV_ENOMEM;
 }
 
-/* Bucket names as S3 has them, and the '_' and capitals of its early days and of other servers. */
+/* Bucket names of S3, and the '_' and capitals of early S3 and of other servers. */
 static bool good_bucket(const char *s)
 {
 	size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_");
@@ -34,7 +34,7 @@ static bool good_bucket(const char *s)
 	return n >= 3 && n <= 255 && !s[n] && s[0] != '.' && s[0] != '-' && !strstr(s, "..");
 }
 
-/* s3://BUCKET[/PREFIX]; slashes at either end of the prefix do not matter. */
+/* s3://BUCKET[/PREFIX]; slashes at either end of the prefix are ignored. */
 static int take_url(struct vv_s3_conf *c, const char *url)
 {
 	const char *bucket = strncmp(url, "s3://", 5) == 0 ? url + 5 : "";
@@ -78,7 +78,7 @@ static int take_credentials(struct vv_s3_conf *c)
 	return rc;
 }
 
-/* Hosts that have no subdomains: addresses, and this machine. */
+/* Hosts without subdomains: addresses, and this machine. */
 static bool bare_host(const char *host)
 {
 	size_t n = strcspn(host, ":");
@@ -86,7 +86,8 @@ static bool bare_host(const char *host)
 	return host[0] == '[' || strspn(host, "0123456789.") == n || (n == 9 && strncasecmp(host, "localhost", 9) == 0);
 }
 
-/* Splits scheme://authority[/path]. Anything cleverer (user, query) would end up in messages or be lost. */
+/* Splits scheme://authority[/path]. Other parts (user, query) are refused: they would end up in
+ * messages or be lost. */
 static int take_endpoint(struct vv_s3_conf *c, const char *given, bool path_style)
 {
 	const char *scheme_end = strstr(given, "://");
@@ -101,7 +102,7 @@ static int take_endpoint(struct vv_s3_conf *c, const char *given, bool path_styl
 				  given);
 	while (path_n && host[host_n + path_n - 1] == '/')
 		path_n--;
-	/* A dot in the bucket's name would leave the server's certificate without a match. */
+	/* With a dot in the bucket's name the server's certificate would not match. */
 	if (bare_host(host) || strchr(c->bucket, '.') || strchr(c->bucket, '_'))
 		path_style = true;
 	c->endpoint = vv_mem_printf("%.*s", (int)(host - given + (ptrdiff_t)(host_n + path_n)), given);

@@ -1,4 +1,4 @@
-/* Where the server is, what the bucket is called, and who asks: read once, from the URL, the options and AWS's own
+/* The server, the bucket and the credentials: read once, from the URL, the options and AWS's own
  * environment variables. */
 #ifndef VV_STORE_S3_CONF_H
 #define VV_STORE_S3_CONF_H
@@ -11,7 +11,8 @@ struct vv_s3_conf {
 	char *bucket;
 	char *prefix;   /* of every key: "" or "a/b/" */
 	char *endpoint; /* as given, for messages: https://host:port */
-	char *origin;   /* scheme and authority of every request, with the bucket where it is part of the host */
+	/* scheme and authority of every request, with the bucket if it is part of the host */
+	char *origin;
 	char *host;     /* the authority alone */
 	char *base;     /* encoded path before the key: "/" or "/bucket/" */
 	char *region;
@@ -23,8 +24,9 @@ struct vv_s3_conf {
 	uint64_t part_bytes;
 	unsigned stall_s; /* a transfer slower than 1 KiB/s for so long has failed */
 	unsigned first_pause_ms;
-	unsigned settle_ms;   /* how long a lock is watched where the server does not compare for us */
-	uint64_t sweep_age_s; /* an upload begun so long ago belongs to nobody */
+	/* time to watch a lock if the server does not support conditional writes */
+	unsigned settle_ms;
+	uint64_t sweep_age_s; /* an upload begun so long ago is abandoned */
 };
 
 int vv_s3_conf_init(struct vv_s3_conf *c, const char *url, const struct vv_store_options *opt);

@@ -9,7 +9,7 @@ struct vv_s3_curl vv_s3_curl;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char trouble[300];
 
-/* Debian's second name is for the one with GnuTLS. */
+/* Debian's second name is for the build with GnuTLS. */
 static void *load(void)
 {
 	void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);

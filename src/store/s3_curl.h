@@ -1,5 +1,5 @@
-/* libcurl, loaded when the first S3 store is opened: it brings thirty libraries along, which a program with its store in a folder, or one
- * that runs under libvarve_preload, should not have to load. */
+/* libcurl, loaded when the first S3 store is opened. It loads thirty libraries, which a program
+ * with a directory store, or under libvarve_preload, should not need. */
 #ifndef VV_STORE_S3_CURL_H
 #define VV_STORE_S3_CURL_H
 
@@ -23,7 +23,7 @@ struct vv_s3_curl {
 #undef VV_S3_CURL_MEMBER
 };
 
-extern struct vv_s3_curl vv_s3_curl; /* after this: */
+extern struct vv_s3_curl vv_s3_curl; /* valid after this call: */
 int vv_s3_curl_start(void);
 
 #endif

@@ -1,4 +1,5 @@
-/* One line per failure: the request, what the server or the network said, and where we know it, what to do. */
+/* One line per failure: the request, the message of the server or the network, and advice if there
+ * is any. */
 #include "store/s3_error.h"
 #include "base/err.h"
 #include "store/s3_xml.h"
@@ -9,7 +10,7 @@
 
 static const struct {
 	const char *code;
-	int err; /* 0: as the status says */
+	int err; /* 0: by the status */
 	const char *hint;
 } known[] = {
 	{ "SignatureDoesNotMatch", 0, "check AWS_SECRET_ACCESS_KEY" },
@@ -27,7 +28,7 @@ static const struct {
 	{ "XMinioStorageFull", VV_ENOSPC, NULL },
 };
 
-/* Words of a server go into messages and onto terminals: plain ASCII only. */
+/* The server's text goes into messages and onto terminals: plain ASCII only. */
 static void replace_controls(char *s)
 {
 	for (; *s; s++)
@@ -50,7 +51,8 @@ static int take_field(void *ctx, const char *path, const char *text)
 
 void vv_s3_error_read(struct vv_s3_answer *a)
 {
-	vv_s3_xml_walk(a->body.p, a->body.n, take_field, a); /* of a broken body, what came before the break */
+	/* of an invalid body, the fields before the error */
+	vv_s3_xml_walk(a->body.p, a->body.n, take_field, a);
 	replace_controls(a->code);
 	replace_controls(a->message);
 	replace_controls(a->region);

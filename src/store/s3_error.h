@@ -1,4 +1,4 @@
-/* What a failed request is called, and what its user can do about it. */
+/* Messages for failed requests, with advice for the user. */
 #ifndef VV_STORE_S3_ERROR_H
 #define VV_STORE_S3_ERROR_H
 
@@ -6,7 +6,7 @@
 
 /* Reads code and message of an error body into the answer. */
 void vv_s3_error_read(struct vv_s3_answer *a);
-/* Words the failure and returns its code. */
+/* Sets the error message and returns the code. */
 int vv_s3_error_word(const struct vv_s3_conf *c, const struct vv_s3_request *r, const struct vv_s3_answer *a);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reading: the size and the ETag once, then ranges of the object that has this ETag and of no other. */
+/* Reads objects: the size and the ETag once, then ranges of the object with this ETag only. */
 #include "store/s3_get.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -49,7 +49,7 @@ int vv_s3_get_open(struct vv_store *store, const char *name, struct vv_get **out
 	return rc;
 }
 
-/* Did the answer bring what was asked for, of the object that was opened? */
+/* Does the answer hold the requested range of the opened object? */
 static int check_answer(const struct s3_get *g, uint64_t off, size_t n, const struct vv_s3_answer *a)
 {
 	const struct vv_s3 *s = (const struct vv_s3 *)g->base.store;

@@ -1,4 +1,4 @@
-/* Reading: the size and the ETag once, then ranges of the object that has this ETag and of no other. */
+/* Reads objects: the size and the ETag once, then ranges of the object with this ETag only. */
 #ifndef VV_STORE_S3_GET_H
 #define VV_STORE_S3_GET_H
 

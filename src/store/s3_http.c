@@ -1,5 +1,6 @@
-/* libcurl, one handle per request in flight. A handle keeps its connection, so a small pool of handles is a pool of
- * connections. Every try is signed anew: a signature is good for some minutes only. */
+/* libcurl, one handle per request in flight. A handle keeps its connection, so a small pool of
+ * handles is a pool of connections. Every try is signed again, because a signature is valid for
+ * some minutes only. */
 #include "store/s3_http.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -49,7 +50,7 @@ static CURL *take_handle(struct vv_s3_http *h)
 
 static void give_handle(struct vv_s3_http *h, CURL *c)
 {
-	vv_s3_curl.easy_reset(c); /* options go, connections stay */
+	vv_s3_curl.easy_reset(c); /* resets the options and keeps the connections */
 	pthread_mutex_lock(&h->lock);
 	if (h->n_idle < VV_S3_HTTP_IDLE) {
 		h->idle[h->n_idle++] = c;
@@ -60,14 +61,14 @@ static void give_handle(struct vv_s3_http *h, CURL *c)
 		vv_s3_curl.easy_cleanup(c);
 }
 
-/* Everything of one try that must live until it ends. */
+/* All data of one try that must live until its end. */
 struct attempt {
 	const struct vv_s3_request *r;
 	struct vv_s3_answer *a;
 	CURL *curl;
 	struct vv_buf url;
 	struct curl_slist *headers;
-	bool failed; /* no memory for a header */
+	bool failed; /* out of memory for a header */
 };
 
 static void take_value(const char *line, size_t n, const char *name, char *out, size_t cap)
@@ -84,7 +85,7 @@ static void take_value(const char *line, size_t n, const char *name, char *out, 
 	}
 	while (n && (unsigned char)line[n - 1] <= ' ')
 		n--;
-	if (n < cap) { /* a value that does not fit is as good as none */
+	if (n < cap) { /* a value that does not fit is treated as absent */
 		memcpy(out, line, n);
 		out[n] = '\0';
 	}
@@ -138,7 +139,7 @@ static void add_header(struct attempt *t, const char *name, const char *value)
 	vv_buf_fini(&line);
 }
 
-/* The URL, the headers and the signature over both. */
+/* Builds the URL, the headers and the signature over both. */
 static int sign(const struct vv_s3_conf *c, struct attempt *t, const char *payload_hash)
 {
 	const struct vv_s3_sign_key key = { c->access, c->secret, c->region, "s3" };
@@ -229,7 +230,8 @@ static void set_options(const struct vv_s3_conf *conf, struct attempt *t)
 		vv_s3_curl.easy_setopt(c, CURLOPT_CAINFO, conf->ca_bundle);
 }
 
-/* A server that goes away must not end the application: curl without signals leaves TLS writes to raise SIGPIPE. */
+/* A server that disconnects must not end the application: without signals, curl's TLS writes can
+ * raise SIGPIPE. */
 static CURLcode perform_quietly(CURL *c)
 {
 	const struct timespec now = { 0 };
@@ -277,7 +279,7 @@ static int try_once(struct vv_s3_http *h, const struct vv_s3_request *r, const c
 	if (!t.curl)
 		return vv_err_set(VV_ENOMEM, "out of memory (no handle from libcurl)");
 	rc = sign(h->conf, &t, payload_hash);
-	/* No type that curl would invent, and no second to wait for a "100 Continue". */
+	/* Prevents a content type made up by curl, and a wait of a second for "100 Continue". */
 	add_header(&t, "expect", "");
 	add_header(&t, "content-type", "");
 	if (rc == 0 && t.failed)
@@ -302,7 +304,7 @@ static bool one_of(const char *word, const char *const *list)
 	return false;
 }
 
-/* The network, and a server that says it is its own fault, may do better next time. */
+/* Failures of the network, and those that the server attributes to itself, may not recur. */
 static bool worth_another(const struct vv_s3_answer *a)
 {
 	static const char *const passing[] = { "SlowDown",           "RequestTimeout", "InternalError",
@@ -329,7 +331,8 @@ static bool worth_another(const struct vv_s3_answer *a)
 	       one_of(a->code, passing);
 }
 
-/* Twice as long each time, the latter half of it by chance, lest a thousand ranks come back at once. */
+/* Waits twice as long each time, half of it random, so that a thousand ranks do not return at
+ * once. */
 static void pause_before(const struct vv_s3_conf *c, unsigned try)
 {
 	uint64_t ms = c->first_pause_ms;

@@ -1,4 +1,5 @@
-/* One signed request and its answer, tried again where that can help. Any thread may call; connections are kept. */
+/* Sends one signed request and receives its answer, with retries if they can help. Any thread may
+ * call; connections are kept. */
 #ifndef VV_STORE_S3_HTTP_H
 #define VV_STORE_S3_HTTP_H
 
@@ -7,7 +8,7 @@
 #include "store/s3_sign.h"
 #include <pthread.h>
 
-#define VV_S3_HTTP_IDLE 32                   /* connections kept open while nobody uses them */
+#define VV_S3_HTTP_IDLE 32                   /* unused connections that are kept open */
 #define VV_S3_HTTP_BODY (UINT64_C(16) << 20) /* longest answer that is not an object */
 #define VV_S3_HTTP_NONCE "x-amz-meta-varve-put"
 
@@ -27,7 +28,7 @@ struct vv_s3_request {
 	size_t n_headers;
 	const void *body;
 	size_t body_n;
-	void *into; /* where a successful answer's body goes; NULL: into the answer */
+	void *into; /* buffer for the body of a successful answer; NULL: into the answer */
 	size_t into_n;
 	bool once;     /* do not try again */
 	bool patient;  /* the server may take minutes to answer */
@@ -35,29 +36,30 @@ struct vv_s3_request {
 };
 
 struct vv_s3_answer {
-	int status; /* of HTTP; 0: none came */
+	int status; /* of HTTP; 0: no answer */
 	unsigned tries;
 	struct vv_buf body;
 	size_t got;     /* bytes written to into */
-	int64_t length; /* content-length, -1 = not told */
+	int64_t length; /* content-length, -1 = unknown */
 	char etag[128];
 	char range[96]; /* content-range */
 	char nonce[64]; /* VV_S3_HTTP_NONCE */
 	char region[64];
-	char code[64]; /* S3's word for the error */
+	char code[64]; /* S3's error code */
 	char message[256];
-	/* Where no answer came, or not all of it. */
+	/* If no answer came, or only a part of it. */
 	int curl;
 	int os_error;
-	bool too_much; /* the server sent more than was asked for, or than is allowed */
+	bool too_much; /* the server sent more than requested or allowed */
 	char words[256];
 };
 
 int vv_s3_http_init(struct vv_s3_http *h, const struct vv_s3_conf *conf);
 void vv_s3_http_fini(struct vv_s3_http *h);
 
-/* 0 for a status of 2xx; else an error, worded, with a->status (0 = no answer) and a->code telling what it was.
- * a is the caller's, to be zeroed before and given to vv_s3_http_done after, whatever the outcome. */
+/* Returns 0 for a status of 2xx; else an error with a message, and a->status (0 = no answer) and
+ * a->code describe it. The caller zeroes *a before, and calls vv_s3_http_done after, even on
+ * error. */
 int vv_s3_http_call(struct vv_s3_http *h, const struct vv_s3_request *r, struct vv_s3_answer *a);
 void vv_s3_http_done(struct vv_s3_answer *a);
 

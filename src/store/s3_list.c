@@ -1,4 +1,5 @@
-/* ListObjectsV2: what lies directly under a prefix, page by page. The answers are checked as any stranger's word. */
+/* ListObjectsV2: lists the objects directly under a prefix, page by page. The answers are untrusted
+ * and checked. */
 #include "store/s3_list.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -17,7 +18,8 @@ struct s3_list_page {
 	char token[VV_S3_XML_TEXT];
 };
 
-/* Foreign objects may lie in the bucket too; only what this library could have named is listed. */
+/* The bucket may hold foreign objects too; only names that this library could have made are
+ * listed. */
 static bool our_name(const char *s, size_t n)
 {
 	static const char legal[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";

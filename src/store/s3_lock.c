@@ -1,7 +1,10 @@
-/* A lock is a lease object that names its holder. Servers that honour If-None-Match on PUT let exactly one through; with
- * the others the last writer wins, so everyone watches for a moment whose lease stays: good against neighbours, not
- * against a writer that sleeps longer than that between looking and writing. A holder known to be dead (same host, boot
- * and process space; no such process) is replaced; anyone else's lease is for a person to judge. */
+/* A lock is a lease object that names its holder. A server that supports If-None-Match on PUT
+ * admits exactly one writer. With other servers the last writer wins, so every writer watches for a
+ * moment whose lease stays. That protects against concurrent writers, but not against one that
+ * sleeps longer than that between its check and its write.
+ *
+ * A holder known to be dead (same host, boot and pid namespace; no such process) is replaced. Any
+ * other lease is left to the user to judge. */
 #include "store/s3_lock.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -23,7 +26,7 @@
 struct lease {
 	char host[128];
 	char boot[64];  /* /proc/sys/kernel/random/boot_id */
-	char space[64]; /* the pid namespace: a pid means nothing outside of it */
+	char space[64]; /* the pid namespace: a pid is meaningless outside of it */
 	long pid;
 	char start[32]; /* of the process, in ticks since the boot */
 	char nonce[VV_S3_NONCE];
@@ -36,7 +39,7 @@ struct s3_lock {
 	struct lease mine;
 };
 
-/* The first line of a small file; "-" where there is none. */
+/* The first line of a small file; "-" if there is none. */
 static void read_line(const char *path, char *out, size_t cap)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -50,7 +53,8 @@ static void read_line(const char *path, char *out, size_t cap)
 		snprintf(out, cap, "-");
 }
 
-/* Field 22 of /proc/PID/stat: the name in field 2 may hold anything, so count from its last parenthesis. */
+/* Field 22 of /proc/PID/stat. The name in field 2 may hold any character, so fields are counted
+ * from its last parenthesis. */
 static void start_of(long pid, char *out, size_t cap)
 {
 	char path[64], stat[1024], *p, *save = NULL;
@@ -97,7 +101,7 @@ static bool parse(const char *text, struct lease *l)
 	       l->pid > 0;
 }
 
-/* Only what is certainly dead is dead. */
+/* Returns true only if the holder is certainly dead. */
 static bool dead(const struct lease *l, const struct lease *mine)
 {
 	char start[sizeof(l->start)];
@@ -111,7 +115,8 @@ static bool dead(const struct lease *l, const struct lease *mine)
 	return strcmp(start, "-") != 0 && strcmp(l->start, "-") != 0 && strcmp(start, l->start) != 0;
 }
 
-/* The lease as it lies there: 1 with *l and etag, 0 if there is none. One that is not ours to understand has pid 0. */
+/* Reads the present lease: 1 with *l and etag, 0 if there is none. A lease that cannot be parsed
+ * has pid 0. */
 static int read_lease(struct vv_s3 *s, const char *key, struct lease *l, char *etag, size_t cap)
 {
 	char text[LEASE_BYTES] = "";
@@ -135,7 +140,7 @@ static int read_lease(struct vv_s3 *s, const char *key, struct lease *l, char *e
 	return rc;
 }
 
-/* 1: written; 0: refused, somebody was faster. */
+/* 1: written; 0: refused, another writer was faster. */
 static int write_lease(struct vv_s3 *s, const struct s3_lock *k, const char *header, const char *value)
 {
 	char text[LEASE_BYTES];
@@ -147,7 +152,7 @@ static int write_lease(struct vv_s3 *s, const struct s3_lock *k, const char *hea
 	r.headers[0] = (struct vv_s3_pair){ header, value };
 	r.n_headers = *value ? 1 : 0;
 	rc = vv_s3_http_call(&s->http, &r, &a);
-	if (rc < 0 && a.status == 501 && r.n_headers) { /* servers that refuse what they do not know */
+	if (rc < 0 && a.status == 501 && r.n_headers) { /* servers that refuse unknown headers */
 		r.n_headers = 0;
 		rc = vv_s3_http_call(&s->http, &r, &a);
 	}
@@ -176,8 +181,8 @@ static int busy(const struct vv_s3 *s, const struct s3_lock *k, const struct lea
 		k->key);
 }
 
-/* Whether the server compares shows when our own lease, just written, is written again on the condition that there is
- * none: a server that compares refuses. */
+/* Finds out whether the server supports conditional writes. It writes this process's new lease
+ * again on the condition that there is none: a server that compares refuses. */
 static int probe_conditional_put(struct vv_s3 *s, const struct s3_lock *k, bool took_over)
 {
 	if (atomic_load(&s->compares) == 0) {
@@ -192,7 +197,7 @@ static int probe_conditional_put(struct vv_s3 *s, const struct s3_lock *k, bool 
 	return 0;
 }
 
-/* 0: held; 1: somebody came between, look again. */
+/* 0: held; 1: another writer interfered, try again. */
 static int try_lock(struct vv_s3 *s, const struct s3_lock *k)
 {
 	char etag[sizeof(((struct vv_s3_answer *)0)->etag)] = "";
@@ -201,7 +206,8 @@ static int try_lock(struct vv_s3 *s, const struct s3_lock *k)
 
 	if (there < 0)
 		return there;
-	if (there && strcmp(now.nonce, k->mine.nonce) == 0) /* our writing of it succeeded, its answer was lost */
+	/* the write succeeded, but its answer was lost */
+	if (there && strcmp(now.nonce, k->mine.nonce) == 0)
 		return 0;
 	if (there && (now.pid == 0 || !dead(&now, &k->mine)))
 		return busy(s, k, &now);
@@ -262,7 +268,7 @@ void vv_s3_lock_release(struct vv_lock *lock)
 	struct vv_err_state st;
 	struct lease now;
 
-	vv_err_save(0, &st); /* unlocking is often on the way out of another failure */
+	vv_err_save(0, &st); /* unlock is often part of handling another error */
 	if (read_lease(s, k->key, &now, etag, sizeof(etag)) == 1 && strcmp(now.nonce, k->mine.nonce) == 0)
 		vv_s3_http_call(&s->http, &r, &a);
 	vv_s3_http_done(&a);

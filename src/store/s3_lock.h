@@ -1,4 +1,4 @@
-/* A lock is a lease object that names its holder. */
+/* Locks as lease objects that name their holder. */
 #ifndef VV_STORE_S3_LOCK_H
 #define VV_STORE_S3_LOCK_H
 

@@ -1,4 +1,4 @@
-/* What the parts of the S3 store share. */
+/* Types that the files of the S3 store share. */
 #ifndef VV_STORE_S3_PRIV_H
 #define VV_STORE_S3_PRIV_H
 
@@ -11,7 +11,8 @@ struct vv_s3 {
 	struct vv_store base;
 	struct vv_s3_conf conf;
 	struct vv_s3_http http;
-	atomic_int compares; /* does the server honour If-None-Match on PUT? 1 yes, -1 no, 0 not known yet */
+	/* does the server support If-None-Match on PUT? 1 yes, -1 no, 0 unknown */
+	atomic_int compares;
 };
 
 /* Sixteen random bytes in hex. */

@@ -1,5 +1,6 @@
-/* Writing. What fits into one part is one PUT; the rest is a multipart upload whose parts travel in the background, two
- * at a time, while the next one fills. The object appears when the upload is completed, whole. */
+/* Writes objects. An object that fits in one part is one PUT; a larger one is a multipart upload.
+ * Its parts are sent in the background, two at a time, while the next one fills. The object appears
+ * complete when the upload is completed. */
 #include "store/s3_put.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -9,14 +10,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SLOTS 3 /* one fills while two travel */
+#define SLOTS 3 /* one fills while two are sent */
 #define MAX_PARTS 10000
-#define GROW_EVERY 1000 /* parts; then they double, so that 10000 of them reach any size S3 takes */
+/* parts; then the part size doubles, so that 10000 parts reach any size that S3 accepts */
+#define GROW_EVERY 1000
 #define ETAG sizeof(((struct vv_s3_answer *)0)->etag)
 
 struct s3_put;
 
-/* A part, from its first byte to the server's receipt. */
+/* A part, from its first byte to its ETag. */
 struct s3_put_part {
 	struct s3_put *put;
 	struct vv_buf data;
@@ -32,10 +34,10 @@ struct s3_put {
 	char *upload; /* id; NULL while the object may still be a single PUT */
 	char nonce[VV_S3_NONCE];
 	uint64_t size_hint;
-	uint64_t taken; /* bytes, so far */
+	uint64_t taken; /* bytes accepted so far */
 	uint64_t part_bytes;
 	struct s3_put_part slots[SLOTS];
-	unsigned parts;      /* sent off so far; slots[parts % SLOTS] is being filled */
+	unsigned parts;      /* parts sent so far; slots[parts % SLOTS] is being filled */
 	char (*etags)[ETAG]; /* of each part, for the completion */
 	struct vv_err_state failure;
 };
@@ -130,7 +132,8 @@ static int send_part(struct s3_put_part *part)
 	if (rc == 0 && (!a.etag[0] || strpbrk(a.etag, "<>&")))
 		rc = vv_err_set(VV_EIO, "s3: PUT %s/%s: no receipt (ETag) for part %u", s->conf.bucket, p->key,
 				part->number);
-	if (rc == 0) /* each part has its own place, and the array does not move while parts travel */
+	/* each part has its own element, and the array does not move while parts are sent */
+	if (rc == 0)
 		memcpy(p->etags[part->number - 1], a.etag, ETAG);
 	else
 		vv_err_context(rc, "part %u", part->number);
@@ -146,7 +149,7 @@ static void *carry(void *arg)
 	return NULL;
 }
 
-/* Waits for what the slot carries; the put's first failure is kept. */
+/* Waits for the slot's transfer; the first failure of the put is kept. */
 static int await(struct s3_put *p, struct s3_put_part *part)
 {
 	if (part->travels) {
@@ -166,7 +169,8 @@ static int await_all(struct s3_put *p)
 	return p->failure.code < 0 ? vv_err_restore(&p->failure) : 0;
 }
 
-/* Room for the receipts of the next GROW_EVERY parts; nobody writes to the old ones meanwhile. */
+/* Makes room for the ETags of the next GROW_EVERY parts; no thread writes to the old ones
+ * meanwhile. */
 static int grow(struct s3_put *p)
 {
 	char(*etags)[ETAG];
@@ -186,7 +190,7 @@ static int grow(struct s3_put *p)
 	return 0;
 }
 
-/* Sends the slot being filled on its way; the next one is then free. */
+/* Starts sending the slot being filled; then the next one is free. */
 static int dispatch(struct s3_put *p)
 {
 	struct s3_put_part *part = &p->slots[p->parts % SLOTS];
@@ -199,7 +203,7 @@ static int dispatch(struct s3_put *p)
 	part->number = ++p->parts;
 	if (pthread_create(&part->thread, NULL, carry, part) == 0) {
 		part->travels = true;
-	} else { /* no thread to be had: carry it ourselves */
+	} else { /* no thread available: send in this thread */
 		rc = send_part(part);
 		part->data.n = 0;
 	}
@@ -214,7 +218,7 @@ static int append(struct s3_put *p, const char *from, size_t n)
 		size_t take = n < room ? n : room;
 		int rc;
 
-		if (room == 0) { /* full, and there is more: now it is known to be a part */
+		if (room == 0) { /* full, and more bytes follow: now it is known to be a part */
 			rc = dispatch(p);
 			if (rc < 0)
 				return rc;
@@ -259,7 +263,8 @@ static int put_whole(struct s3_put *p)
 	return rc;
 }
 
-/* A completion whose answer was lost looks like an upload that never was. The object's own mark tells them apart. */
+/* A completion whose answer was lost looks like an upload that never existed. The object's own
+ * nonce distinguishes the two. */
 static bool completed_before(struct s3_put *p)
 {
 	struct vv_s3_request r = { .method = "HEAD", .key = p->key, .once = true };
@@ -299,7 +304,7 @@ static int complete_upload(struct s3_put *p)
 	return rc;
 }
 
-/* Nobody is told if this fails: an upload left over is found by the sweep. */
+/* A failure is not reported: the sweep finds an abandoned upload. */
 static void abort_upload(struct s3_put *p)
 {
 	struct vv_s3_request r = { .method = "DELETE", .key = p->key, .n_query = 1, .once = true };
@@ -342,7 +347,7 @@ void vv_s3_put_abort(struct vv_put *put)
 	struct s3_put *p = (struct s3_put *)put;
 	struct vv_err_state st;
 
-	vv_err_save(0, &st); /* what made the caller give up */
+	vv_err_save(0, &st); /* keeps the error that made the caller abort */
 	await_all(p);
 	abort_upload(p);
 	vv_err_restore(&st);

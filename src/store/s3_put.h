@@ -1,4 +1,4 @@
-/* Writing. */
+/* Writes objects, by one PUT or by a multipart upload. */
 #ifndef VV_STORE_S3_PUT_H
 #define VV_STORE_S3_PUT_H
 

@@ -1,5 +1,6 @@
-/* Signature Version 4 as in the AWS General Reference: canonical request -> string to sign -> a chain of HMACs.
- * S3's own rules: the path is encoded once, and x-amz-content-sha256 is a signed header. */
+/* Signature Version 4 as in the AWS General Reference: canonical request -> string to sign -> a
+ * chain of HMACs. S3's own rules: the path is encoded once, and x-amz-content-sha256 is a signed
+ * header. */
 #include "store/s3_sign.h"
 #include "base/sha256.h"
 #include <string.h>

@@ -1,6 +1,7 @@
-/* Multipart uploads: those under way, for who looks on, and those that nobody will finish. These cost money for ever, and are
- * seen by no listing of objects. S3 does not tell who began one, so only age makes an upload stale: the limit is far above
- * what any upload takes. */
+/* Multipart uploads: lists those in progress for observers, and removes abandoned ones. Abandoned
+ * uploads cost money forever, and no listing of objects shows them. S3 does not report the process
+ * that began an upload, so only age makes it stale. The limit is far above the duration of any
+ * upload. */
 #include "store/s3_sweep.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -18,7 +19,7 @@ struct upload {
 };
 
 struct uploads {
-	struct upload next; /* being described */
+	struct upload next; /* the upload being described */
 	struct upload *v;
 	size_t n;
 	bool more;
@@ -43,7 +44,7 @@ static void fini_uploads(struct uploads *u)
 	vv_mem_free(u->id_marker);
 }
 
-/* 2013-05-24T00:00:00.000Z; what cannot be read is taken for new. */
+/* 2013-05-24T00:00:00.000Z; an unreadable time is treated as new. */
 static time_t parse_time(const char *text)
 {
 	struct tm tm = { 0 };
@@ -127,7 +128,7 @@ static int fetch(struct vv_s3 *s, const char *prefix, struct uploads *u)
 	if (rc == 0)
 		rc = vv_s3_xml_walk(a.body.p, a.body.n, take_element, u);
 	else if (a.status == 501 || a.status == 405 || a.status == 400)
-		rc = 0; /* a server that keeps no such list */
+		rc = 0; /* a server without such a list */
 	vv_s3_http_done(&a);
 	return rc;
 }
@@ -144,7 +145,7 @@ static int abort_upload(struct vv_s3 *s, const struct upload *u)
 	return rc == VV_ENOENT ? 0 : rc;
 }
 
-/* The stale ones of a page go; the page is then forgotten, the markers stay. */
+/* Aborts the stale uploads of a page. The page is then cleared; the markers stay. */
 static int abort_stale(struct vv_s3 *s, const char *prefix, struct uploads *u)
 {
 	time_t limit = time(NULL) - (time_t)s->conf.sweep_age_s;
@@ -199,7 +200,7 @@ static int take_part(void *ctx, const char *path, const char *text)
 	return 0;
 }
 
-/* Bytes of an upload that the server has; one that ended meanwhile has none. */
+/* Bytes of an upload that the server has; an upload that ended meanwhile has none. */
 static int count_parts(struct vv_s3 *s, const struct upload *u, struct s3_sweep_parts *p)
 {
 	struct vv_s3_request r = { .method = "GET", .key = u->key, .query = { { "uploadId", u->id } }, .n_query = 1 };
@@ -242,7 +243,7 @@ static int look_at(struct vv_s3 *s, const char *prefix, const struct upload *u, 
 	return rc;
 }
 
-/* The first page of them: no lineage has a thousand under way. */
+/* Reads the first page only: no lineage has a thousand uploads in progress. */
 int vv_s3_sweep_look(struct vv_store *store, const char *dir, struct vv_names *out)
 {
 	struct vv_s3 *s = (struct vv_s3 *)store;

@@ -1,4 +1,4 @@
-/* Multipart uploads: those under way, for who looks on, and those that nobody will finish. */
+/* Multipart uploads: lists those in progress for observers, and removes abandoned ones. */
 #ifndef VV_STORE_S3_SWEEP_H
 #define VV_STORE_S3_SWEEP_H
 

@@ -1,4 +1,4 @@
-/* A scanner in one pass over the document, with the path of open elements as its only memory. */
+/* A scanner in one pass over the document; its only state is the path of open elements. */
 #include "store/s3_xml.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -33,7 +33,7 @@ static bool looking_at(const struct scan *s, const char *word)
 	return (size_t)(s->end - s->p) >= n && memcmp(s->p, word, n) == 0;
 }
 
-/* Just behind the next occurrence of word, or NULL. */
+/* The position after the next occurrence of word, or NULL. */
 static const char *behind(const struct scan *s, const char *word)
 {
 	const char *at = memmem(s->p, (size_t)(s->end - s->p), word, strlen(word));
@@ -150,7 +150,7 @@ static int take_text(struct scan *s)
 	return 0;
 }
 
-/* The name at the cursor, without a namespace prefix, into name. */
+/* Reads the name at the cursor, without a namespace prefix. */
 static int take_name(struct scan *s, char name[MAX_NAME])
 {
 	size_t n = 0;
@@ -213,7 +213,7 @@ static int take_start_tag(struct scan *s)
 		rc = open_element(s, name);
 	if (rc < 0)
 		return rc;
-	for (; s->p < s->end && (quote || *s->p != '>'); s->p++) { /* attributes say nothing we need */
+	for (; s->p < s->end && (quote || *s->p != '>'); s->p++) { /* attributes are not needed */
 		if (*s->p == '<')
 			return bad(s, "a tag without an end");
 		if (quote)

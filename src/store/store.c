@@ -1,4 +1,4 @@
-/* What all stores share: finding the backend of a URL, pacing, measuring, small objects, sorted lists. */
+/* The common part of all stores: backend by URL, pacing, measuring, small objects, sorted lists. */
 #include "store/store.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -13,10 +13,10 @@
 #include <string.h>
 
 enum {
-	READS_EACH = 8, /* under way for each thread that has something to do with what they bring */
+	READS_EACH = 8, /* reads in progress for each thread that processes their data */
 	READS_MOST = 32,
-	ENOUGH = 4 << 20, /* bytes written, to tell how fast a store is */
-	MUCH = 1 << 30,   /* of which older ones count half */
+	ENOUGH = 4 << 20, /* bytes written before the throughput is known */
+	MUCH = 1 << 30,   /* bytes at which older ones are halved */
 };
 
 static const struct {
@@ -41,7 +41,8 @@ int vv_store_open(const char *url, const struct vv_store_options *opt, struct vv
 			return backends[i].open(url, opt, out);
 	if (strncmp(url, "s3://", 5) == 0)
 		return vv_err_set(VV_ENOTSUP, "store '%s': this varve was built without libcurl, so without S3", url);
-	if (strncmp(url, "s3:", 3) == 0 || strncmp(url + scheme, "://", 3) == 0) /* a folder of such a name is ./s3:.. */
+	/* a folder of such a name is ./s3:.. */
+	if (strncmp(url, "s3:", 3) == 0 || strncmp(url + scheme, "://", 3) == 0)
 		return vv_err_set(VV_EINVAL, "store '%s': unknown kind (a path, dir:PATH, mem:NAME or s3://BUCKET/PREFIX)",
 				  url);
 	return vv_dir_open(url, opt, out);
@@ -92,9 +93,9 @@ int vv_store_put_open(struct vv_store *s, const char *name, uint64_t size_hint, 
 	return s->ops->put_open(s, name, size_hint, out);
 }
 
-/* Sleeps until the limit allows n more bytes: each write is paid for before the next may start. A sleep ends late by more
- * than a small write takes: what is lost by that may be made up for, as long as it is less than PACE_CREDIT; and debts below
- * PACE_DEBT are not worth a sleep. */
+/* Sleeps until the limit allows n more bytes: each write is accounted before the next may start. A
+ * sleep ends late by more than the duration of a small write. This loss may be made up for while it
+ * is below PACE_CREDIT. Debts below PACE_DEBT are not worth a sleep. */
 static void pace(struct vv_store *s, size_t n)
 {
 	static const double PACE_CREDIT = 5e-3, PACE_DEBT = 5e-4;
@@ -143,7 +144,7 @@ int vv_store_put_write(struct vv_put *p, const struct iovec *iov, int n)
 	return 0;
 }
 
-/* The time to make it durable is part of what the sink costs. */
+/* The time to make the object durable is part of the cost of the sink. */
 int vv_store_put_commit(struct vv_put *p)
 {
 	struct vv_store *s = p->store;

@@ -1,4 +1,5 @@
-/* Where layers live: named objects that appear whole or not at all. store/backend.h says what a backend must do. */
+/* The storage of layers: named objects that appear complete or not at all. store/backend.h
+ * specifies the backends. */
 #ifndef VV_STORE_STORE_H
 #define VV_STORE_STORE_H
 
@@ -6,41 +7,44 @@
 
 struct vv_store_options {
 	uint64_t bandwidth;      /* bytes per second, 0 = no limit */
-	bool create;             /* make the place if it is not there */
+	bool create;             /* create the store if it does not exist */
 	const char *s3_endpoint; /* e.g. http://127.0.0.1:9000; NULL = AWS for the region */
 	const char *s3_region;   /* NULL = us-east-1 */
 	bool s3_path_style;
-	unsigned s3_retries;     /* tries after the first */
+	unsigned s3_retries;     /* retries */
 	uint64_t s3_part_bytes;  /* multipart part size, >= 5 MiB */
 };
 
 /* By URL: a path or dir:PATH, mem:NAME (shared within the process), s3://BUCKET/PREFIX. */
 int vv_store_open(const char *url, const struct vv_store_options *opt, struct vv_store **out);
 void vv_store_close(struct vv_store *s);
-/* It comes to its end with the store. */
+/* Ends the attachment with the store. */
 void vv_store_attach(struct vv_store *s, struct vv_store_attachment *attachment);
 
 int vv_store_put_open(struct vv_store *s, const char *name, uint64_t size_hint, struct vv_put **out);
 int vv_store_put_write(struct vv_put *p, const struct iovec *iov, int n);
 int vv_store_put_commit(struct vv_put *p);
-void vv_store_put_abort(struct vv_put *p); /* NULL is fine */
-/* A small object in one call. */
+void vv_store_put_abort(struct vv_put *p); /* NULL is allowed */
+/* Writes a small object in one call. */
 int vv_store_put(struct vv_store *s, const char *name, const void *p, size_t n);
 
 int vv_store_get_open(struct vv_store *s, const char *name, struct vv_get **out);
 int vv_store_get_read(struct vv_get *g, uint64_t off, void *to, size_t n);
-/* Not while others use it. Address space is shared by all threads: who wants a few bytes should not ask for it. */
+/* Not while other threads use g. All threads share the address space, so a caller that reads a few
+ * bytes should not map. */
 void vv_store_get_map(struct vv_get *g);
-/* After the mapping was read: what was seen there is what the object held, and nobody has written to it meanwhile. */
+/* After reading from the mapping: checks that the bytes were the object's, and that no process has
+ * written to it meanwhile. */
 int vv_store_get_check(struct vv_get *g);
 void vv_store_get_scattered(struct vv_get *g);
 void vv_store_get_touched(struct vv_get *g);
-void vv_store_get_close(struct vv_get *g); /* NULL is fine */
-/* A small object, at most max bytes, in one call: new memory in *out. */
+void vv_store_get_close(struct vv_get *g); /* NULL is allowed */
+/* Reads a small object of at most max bytes in one call; the caller frees *out. */
 int vv_store_get(struct vv_store *s, const char *name, size_t max, uint8_t **out, size_t *n);
 
-/* fn(arg, i) for i in 0..n-1, which read from the store, on the threads of the pool; on several times as many if the store is far, or if they wait for
- * its disk, one small piece after the other (`scattered`). */
+/* Calls fn(arg, i) for i in 0..n-1, which read from the store, on the threads of the pool. Uses
+ * several times as many threads for a remote store, or if the calls wait for small disk reads
+ * (`scattered`). */
 void vv_store_each(const struct vv_store *s, struct vv_pool *pool, bool scattered, size_t n, void (*fn)(void *arg, size_t i), void *arg);
 
 int vv_store_list(struct vv_store *s, const char *dir, struct vv_names *out); /* sorted by name */
@@ -48,36 +52,43 @@ int vv_store_remove(struct vv_store *s, const char *name);
 void vv_store_remove_dir(struct vv_store *s, const char *dir);
 int vv_store_sweep(struct vv_store *s, const char *dir);
 int vv_store_lock(struct vv_store *s, const char *name, struct vv_lock **out);
-void vv_store_unlock(struct vv_lock *l); /* NULL is fine */
-int vv_store_held(struct vv_lock *l);    /* NULL is fine */
-int vv_store_unfinished(struct vv_store *s, const char *dir, struct vv_names *out); /* none where that cannot be seen */
+void vv_store_unlock(struct vv_lock *l); /* NULL is allowed */
+int vv_store_held(struct vv_lock *l);    /* NULL is allowed */
+/* none if they cannot be seen */
+int vv_store_unfinished(struct vv_store *s, const char *dir, struct vv_names *out);
 int vv_store_holder(struct vv_store *s, const char *name, struct vv_lock_holder *out);
 
-/* A bundle: several layers of an epoch (names by vv_name_bundle, vv_name_layer, in one folder) that several processes write
- * into one file at the same time. One process makes it and sends the token to the others; each joins with a place of its
- * own, writes and commits its put, which makes the bytes durable and nothing visible; then the maker, told by all of them,
- * seals it: from there on all members are objects like any other, before that none is. VV_ENOTSUP where a store cannot.
+/* A bundle: several layers of an epoch in one file, written by several processes at the same time.
+ * The names are those of vv_name_bundle and vv_name_layer, in one folder.
  *
- * off is a multiple of VV_BUNDLE_PAGE, rooms do not overlap; room that is not used costs nothing. Members are given to seal
- * in the order of their ranks, which is that of their places; the first byte of a member is not zero. An
- * object that bears a member's name already is VV_EINVAL. A seal that fails has dropped the bundle, unless it failed at the
- * very last, when the members must be removed as objects. A name whose members were removed is not used for another. */
+ * One process makes it and sends the token to the others. Each joins with its own offset and room,
+ * writes, and commits its put, which makes the bytes durable but not visible. When all have
+ * reported to the maker, it seals the bundle. Then all members become ordinary objects; before that
+ * none is visible. VV_ENOTSUP if a store has no bundles.
+ *
+ * off is a multiple of VV_BUNDLE_PAGE; rooms do not overlap; unused room costs nothing. Members are
+ * passed to seal in the order of their ranks, which is that of their offsets. The first byte of a
+ * member is not zero. An existing object with a member's name is VV_EINVAL. A failed seal has
+ * dropped the bundle, unless the very last step failed; then the members must be removed as
+ * objects. The name of a bundle whose members were removed is not used again. */
 int vv_store_bundle_make(struct vv_store *s, const char *bundle, char token[VV_STORE_TOKEN]);
 int vv_store_bundle_join(struct vv_store *s, const char *bundle, const char *token, uint64_t off, uint64_t room,
 			 struct vv_put **out);
 int vv_store_bundle_seal(struct vv_store *s, const char *bundle, const char *token, const struct vv_member *m, size_t n);
-/* Nothing remains of a bundle that was not sealed. */
+/* Removes an unsealed bundle completely. */
 void vv_store_bundle_drop(struct vv_store *s, const char *bundle, const char *token);
 
-/* Bytes per second the sink was seen to take; before enough was written to tell, its limit, or 0. */
+/* The measured throughput of the sink in bytes per second; before enough was written to measure,
+ * its limit, or 0. */
 double vv_store_rate(struct vv_store *s);
-/* The same as bytes and nanoseconds, to be added up over ranks. The newest GiB counts most. */
+/* The same as bytes and nanoseconds, to be summed over ranks. The newest GiB has the most
+ * weight. */
 void vv_store_throughput(struct vv_store *s, uint64_t *bytes, uint64_t *ns);
 
 int vv_store_names_add(struct vv_names *v, const char *name, size_t len, uint64_t size, bool is_dir);
 void vv_store_names_fini(struct vv_names *v);
 
-/* For backends: init/fini of the common part. */
+/* For backends: init and fini of the common part. */
 int vv_store_init(struct vv_store *s, const struct vv_store_ops *ops, const char *url,
 		  const struct vv_store_options *opt);
 void vv_store_fini(struct vv_store *s);

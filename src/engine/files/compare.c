@@ -13,7 +13,7 @@ enum { STEP = 256 << 10 };
 struct compare_comparison {
 	const struct vv_unpack_file *file;
 	const int *fd;
-	atomic_bool *differs, *read; /* each; read: all of it */
+	atomic_bool *differs, *read; /* per file; read: completely */
 	const struct vv_progress *progress;
 	atomic_uint_least64_t done;
 	uint64_t total;
@@ -44,7 +44,7 @@ static bool is_hole(int fd, uint64_t at, uint64_t n)
 	return data < 0 ? errno == ENXIO : (uint64_t)data >= at + n;
 }
 
-/* p: what should be there; NULL: zeros. */
+/* p: the expected bytes; NULL: zeros. */
 static bool equals(int fd, uint64_t at, const uint8_t *p, uint64_t n)
 {
 	size_t most = n < STEP ? (size_t)n : STEP;
@@ -106,7 +106,7 @@ static bool has_length(int fd, uint64_t len)
 	return fstat(fd, &st) == 0 && (uint64_t)st.st_size == len;
 }
 
-/* What is handed to nobody, because it need not be read. */
+/* Compares the zeros of the epoch, which are not read from the store. */
 static bool zeros_match(int fd, const struct vv_runs *r)
 {
 	bool same = true;

@@ -16,18 +16,19 @@
 #include <unistd.h>
 
 enum {
-	DEEP = 8, /* variables made of variables that are made of others */
-	PAGE = 128 << 10, /* what a reader asks for is read in pages of this size, */
-	PAGES = 256,      /* and so many are kept */
+	DEEP = 8, /* levels of variables that are made of other variables */
+	PAGE = 128 << 10, /* bytes of a cached page of the file, */
+	PAGES = 256,      /* and the number of cached pages */
 	WINDOW = 32 << 20,
-	TOGETHER = 8 << 20, /* bytes of array that are put together at a time, at least */
+	TOGETHER = 8 << 20, /* array bytes that are assembled at a time, at least */
 };
 
-static const uint64_t slab_most = 4ull << 30; /* bytes of what is put together in memory: a row of chunks, or a variable made of others */
+/* the limit of bytes assembled in memory: a row of chunks, or a variable made of others */
+static const uint64_t slab_most = 4ull << 30;
 
 struct extract_variable_page {
-	uint64_t number; /* 1 + its place in the file; 0: empty */
-	uint64_t used;   /* when */
+	uint64_t number; /* 1 + its number in the file; 0: empty */
+	uint64_t used;   /* time of the last use */
 	uint8_t *p;
 };
 
@@ -40,7 +41,7 @@ struct vv_extract_variable_file {
 	struct vv_outline outline;
 };
 
-/* ---- the file as a reader sees it --------------------------------------------------------------------------------- */
+/* ---- the file for a reader ------------------------------------------------------------------- */
 
 static int read_bytes(const struct vv_extract_variable_file *f, uint64_t at, void *to, uint64_t n)
 {
@@ -55,7 +56,7 @@ static int get_page(struct vv_extract_variable_file *f, uint64_t number, const s
 	struct extract_variable_page *oldest = &f->page[number % PAGES], *p = oldest;
 	int rc;
 
-	/* in one of four places: of those the one that was not used for longest goes */
+	/* a page has four possible slots; the least recently used one is replaced */
 	for (unsigned i = 0; i < 4; i++) {
 		p = &f->page[(number + i) % PAGES];
 		if (p->number == number + 1)
@@ -195,25 +196,26 @@ int vv_extract_variable_bytes(const struct vv_variable *v, uint64_t *out)
 	return 0;
 }
 
-/* ---- its pieces --------------------------------------------------------------------------------------------------- */
+/* ---- pieces of a variable -------------------------------------------------------------------- */
 
 struct extract_variable_work {
 	struct vv_extract_variable_file *f;
 	const struct vv_variable *v;
-	struct vv_outline_piece *piece; /* by ordinal, then place */
+	struct vv_outline_piece *piece; /* by ordinal, then position */
 	size_t n;
 	int fd;
-	unsigned depth; /* of variables that are made of others */
-	bool npy;       /* with a header */
-	bool as_stored; /* odd numbers stay as they are */
-	uint64_t bytes; /* in all */
+	unsigned depth; /* nesting of variables that are made of others */
+	bool npy;       /* with a .npy header */
+	bool as_stored; /* integers with fewer bits are not widened */
+	uint64_t bytes; /* of the whole array */
 	const struct vv_progress *progress;
-	/* chunks */
-	uint64_t grid[VV_MAX_DIMS]; /* of them, in each dimension */
+	/* for a chunked variable: */
+	uint64_t grid[VV_MAX_DIMS]; /* chunks in each dimension */
 	uint64_t chunk_len, slab_len; /* bytes */
-	uint8_t *slab; /* of chunks whose first place is the same, or several such; its last rows may be outside */
+	/* the chunks of one first index, or of several; its last rows may lie outside the array */
+	uint8_t *slab;
 	uint64_t origin; /* its first row */
-	struct vv_outline_piece *first; /* of those in the slab */
+	struct vv_outline_piece *first; /* first piece in the slab */
 	uint8_t **raw;
 	struct vv_err_state error;
 	atomic_int failed;
@@ -257,7 +259,7 @@ static void fill(const struct vv_variable *v, uint8_t *p, uint64_t n)
 	}
 }
 
-/* The number that is in some bits of an element, in all of it. */
+/* Widens a number that uses some bits of its element to the whole element. */
 static void widen(const struct vv_variable *v, uint8_t *p)
 {
 	unsigned type = v->odd.type;
@@ -273,7 +275,7 @@ static void widen(const struct vv_variable *v, uint8_t *p)
 		p[v->odd.swapped ? v->width - 1 - i : i] = (uint8_t)(x >> 8 * i);
 }
 
-/* n bytes of the array, which may be changed. */
+/* Writes n bytes of the array; may change them in place. */
 static int put(const struct extract_variable_work *w, uint8_t *p, uint64_t n)
 {
 	for (uint64_t i = 0; w->v->odd.type != VV_TYPE_BYTES && !w->as_stored && i + w->v->width <= n; i += w->v->width)
@@ -281,7 +283,7 @@ static int put(const struct extract_variable_work *w, uint8_t *p, uint64_t n)
 	return vv_export_write(w->fd, p, (size_t)n);
 }
 
-/* ---- in one stretch, or record by record -------------------------------------------------------------------------- */
+/* ---- contiguous variables and records -------------------------------------------------------- */
 
 static int write_fill(struct extract_variable_work *w, uint8_t *window)
 {
@@ -324,9 +326,9 @@ static int write_stretches(struct extract_variable_work *w)
 	return rc;
 }
 
-/* ---- in chunks ---------------------------------------------------------------------------------------------------- */
+/* ---- chunked variables ----------------------------------------------------------------------- */
 
-/* Chunks are whole even where they stand out over the edge. */
+/* Chunks are complete even at the edge of the array. */
 static int lay_grid(struct extract_variable_work *w)
 {
 	const struct vv_variable *v = w->v;
@@ -350,7 +352,7 @@ static int lay_grid(struct extract_variable_work *w)
 	return 0;
 }
 
-/* The chunk's rows to their places in the slab; rows are along the last dimension. */
+/* Copies the rows of a chunk to the slab; rows run along the last dimension. */
 static void place(const struct extract_variable_work *w, uint64_t ordinal, const uint8_t *chunk)
 {
 	const struct vv_variable *v = w->v;
@@ -362,7 +364,7 @@ static void place(const struct extract_variable_work *w, uint64_t ordinal, const
 		ordinal /= w->grid[i];
 		size[i] = v->dim[i] - from[i] < v->chunk[i] ? v->dim[i] - from[i] : v->chunk[i];
 	}
-	from[0] -= w->origin; /* in the slab */
+	from[0] -= w->origin; /* relative to the slab */
 	do {
 		uint64_t in = 0, to = 0;
 
@@ -373,7 +375,7 @@ static void place(const struct extract_variable_work *w, uint64_t ordinal, const
 		memcpy(w->slab + to * v->width, chunk + in * v->width, (size_t)(size[last] * v->width));
 		for (i = last; i-- > 0 && ++at[i] == size[i];)
 			at[i] = 0;
-	} while (i != UINT_MAX); /* it went below 0: no dimension is left to count up */
+	} while (i != UINT_MAX); /* i wrapped below 0: all dimensions are counted */
 }
 
 static void fail(struct extract_variable_work *w, int rc)
@@ -444,8 +446,8 @@ static int write_chunks(struct extract_variable_work *w)
 	int rc = lay_grid(w);
 
 	for (unsigned i = 1; i < w->v->ndim; i++)
-		per_slab *= w->grid[i]; /* no more than bytes in the slab */
-	if (rc == 0) /* small ones are put together several at a time */
+		per_slab *= w->grid[i]; /* at most the bytes of a slab */
+	if (rc == 0) /* several small ones are assembled at a time */
 		rows = w->slab_len && w->slab_len < TOGETHER ? TOGETHER / w->slab_len : 1;
 	rows = rows < w->grid[0] ? rows : w->grid[0];
 	most = rows * w->slab_len;
@@ -472,7 +474,7 @@ static int write_chunks(struct extract_variable_work *w)
 	return rc;
 }
 
-/* ---- out ---------------------------------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static int write_header(const struct vv_variable *v, int fd)
 {
@@ -489,9 +491,9 @@ static int write_header(const struct vv_variable *v, int fd)
 
 static int write_array(struct extract_variable_work *w);
 
-/* ---- of other variables ------------------------------------------------------------------------------------------- */
+/* ---- variables made of others ---------------------------------------------------------------- */
 
-/* The array of a variable, in a file that has no name; *p is to be unmapped. */
+/* Writes the array of a variable to an unnamed file; the caller unmaps *p. */
 static int make_array(const struct extract_variable_work *w, const struct vv_variable *v, uint8_t **p, uint64_t *n)
 {
 	struct extract_variable_work part = { .f = w->f, .v = v, .depth = w->depth + 1, .as_stored = true };

@@ -1,5 +1,5 @@
-/* One variable of a file that lies packed in an epoch, without the rest of it: a reader looks at the file where it is, and only what it asks for,
- * and then the variable itself, is read and decoded. */
+/* Reads one variable of a packed file without the rest of the file. A reader parses the file in the
+ * store; only the bytes it asks for, and the variable, are read and decoded. */
 #ifndef VV_ENGINE_FILES_EXTRACT_VARIABLE_H
 #define VV_ENGINE_FILES_EXTRACT_VARIABLE_H
 
@@ -9,15 +9,18 @@
 struct vv_extract_variable_file;
 
 int vv_extract_variable_open(const struct vv_unpack *u, struct vv_pool *pool, const struct vv_unpack_file *f, struct vv_extract_variable_file **out);
-void vv_extract_variable_close(struct vv_extract_variable_file *f); /* NULL is fine */
-/* By its path in the file; the first '/' may be left out. VV_ENOENT lists what there is. */
+void vv_extract_variable_close(struct vv_extract_variable_file *f); /* NULL is allowed */
+/* Finds a variable by its path in the file; the first '/' may be omitted. The message of VV_ENOENT
+ * lists the variables of the file. */
 int vv_extract_variable_find(const struct vv_extract_variable_file *f, const char *name, const struct vv_variable **out);
-/* As what its elements are given out: whole numbers in some bits of an element fill all of it. */
+/* The element type of the output. An integer that uses some bits of its element fills the whole
+ * element. */
 uint8_t vv_extract_variable_type(const struct vv_variable *v);
 bool vv_extract_variable_swapped(const struct vv_variable *v);
-/* Its elements in the order of an array in C, as they are in the file (numbers keep their byte order): raw, or as NumPy's .npy. */
+/* Writes the elements in the order of a C array, raw or as NumPy's .npy. Numbers keep the byte
+ * order of the file. */
 int vv_extract_variable_write(struct vv_extract_variable_file *f, const struct vv_variable *v, int fd, bool npy, const struct vv_progress *progress);
-/* Bytes of all its elements. */
+/* Bytes of all elements. */
 int vv_extract_variable_bytes(const struct vv_variable *v, uint64_t *out);
 
 #endif

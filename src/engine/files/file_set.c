@@ -19,20 +19,25 @@
 
 enum {
 	BATCH = 64,            /* files whose outlines are in memory at a time */
-	MAX_SPANS = 1 << 21,   /* what has more is not looked into any further */
+	MAX_SPANS = 1 << 21,   /* files with more are not parsed further */
 	MAX_KINDS = 1 << 16,
-	SPARE_FILES = 64,      /* descriptors for others */
+	SPARE_FILES = 64,      /* descriptors for other uses */
 	SUM_AT_ONCE = 1 << 20,
-	FIELD = 4,             /* numbers are cut by so many chunks: they change as fields do, and finer digests take more than they find */
-	SMALL_FILE = 4 << 10,  /* a shorter file of no known format shares chunks with its neighbours: a digest for each would take more than its bytes */
-	TICK_MS = 20,          /* a file written so shortly before could change once more without its time telling */
+	/* chunks of numbers are so many times larger: they change together, and finer digests cost
+	 * more than they find */
+	FIELD = 4,
+	/* a shorter file of unknown format shares chunks with its neighbours: its own digest would
+	 * cost more than its bytes */
+	SMALL_FILE = 4 << 10,
+	TICK_MS = 20, /* a file written so recently could change again without a new time stamp */
 };
 
-/* ---- opening ------------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static int open_file(struct vv_file_set_file *f)
 {
-	f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a FIFO must not keep us */
+	/* a FIFO must not block */
+	f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (f->fd < 0)
 		return vv_err_sys(errno, "cannot open '%s'", f->path);
 	if (fstat(f->fd, &f->st) < 0)
@@ -44,7 +49,8 @@ static int open_file(struct vv_file_set_file *f)
 	return 0;
 }
 
-/* How many of n files can stay open until the epoch counts; the others are opened whenever they are read. */
+/* How many of n files can stay open until the epoch is committed; the others are opened for each
+ * read. */
 static size_t make_room(size_t n)
 {
 	struct rlimit lim;
@@ -72,7 +78,7 @@ static void close_file(struct vv_file_set_file *f)
 
 static int read_from(const struct vv_file_set_file *f, int fd, uint64_t at, uint8_t *p, size_t n);
 
-/* A check of the whole file. */
+/* A check value of the whole file. */
 static int sum_up(const struct vv_file_set_file *f, int fd, uint64_t *out)
 {
 	uint8_t *bytes = vv_mem_map(SUM_AT_ONCE);
@@ -92,7 +98,8 @@ static int sum_up(const struct vv_file_set_file *f, int fd, uint64_t *out)
 	return rc;
 }
 
-/* Who writes through a mapping changes a file without its time telling. It is open for writing then, so such files are read twice. */
+/* A process that writes through a mapping changes a file without a new time stamp. It has the file
+ * open for writing, so such files are read twice. */
 static int look_for_writers(struct vv_file_set_file *f)
 {
 	f->busy = vv_fs_is_written(f->fd);
@@ -109,7 +116,7 @@ static bool is_recent(const struct stat *st)
 	return ms >= 0 && ms < TICK_MS;
 }
 
-/* Hard links: one file of several names is read once. */
+/* Finds hard links: a file of several names is read once. */
 static int find_links(struct vv_file_set *c, bool shared)
 {
 	struct vv_link *link = NULL;
@@ -170,7 +177,7 @@ static int changed(const struct vv_file_set_file *f)
 	return vv_err_set(VV_EINVAL, "'%s' changed while it was being packed; pack it when it is complete", f->path);
 }
 
-/* The same file again. */
+/* Opens the same file again. */
 static int reopen(const struct vv_file_set_file *f, int *out)
 {
 	struct stat st;
@@ -204,9 +211,9 @@ static int read_from(const struct vv_file_set_file *f, int fd, uint64_t at, uint
 	return 0;
 }
 
-/* ---- reading: files that came through pipes are held in memory -------------------------------------------------------------- */
+/* ---- reading; streamed files are held in memory ---------------------------------------------- */
 
-/* The first stretch that ends behind the place; n_held: there is none. */
+/* The first stretch that ends behind `at`; n_held: none. */
 static size_t find_held(const struct vv_file_set *c, uint32_t file, uint64_t at)
 {
 	const struct vv_file_set_held *h = c->held;
@@ -258,7 +265,8 @@ static bool is_sparse(const struct stat *st)
 	return (uint64_t)st->st_blocks * 512 < (uint64_t)st->st_size;
 }
 
-/* Where the file system cannot tell, all is data. Whether the file changes meanwhile is seen later: vv_file_set_check. */
+/* If the file system does not report holes, all bytes are data. vv_file_set_check later detects
+ * changes of the file. */
 void vv_file_set_find_hole(const struct vv_file_set *c, uint32_t file, uint64_t at, uint64_t len, uint64_t *hole, uint64_t *data)
 {
 	const struct vv_file_set_file *f = &c->file[file];
@@ -270,7 +278,7 @@ void vv_file_set_find_hole(const struct vv_file_set *c, uint32_t file, uint64_t 
 	if (c->is_streamed || !is_sparse(&f->st))
 		return;
 	if (fd < 0 && reopen(f, &fd) < 0) {
-		vv_err_clear(); /* who reads it finds out */
+		vv_err_clear(); /* the next read reports the error */
 		return;
 	}
 	from = lseek(fd, (off_t)at, SEEK_DATA);
@@ -322,7 +330,7 @@ int vv_file_set_check(const struct vv_file_set *c)
 	return 0;
 }
 
-/* ---- kinds --------------------------------------------------------------------------------------------------------------- */
+/* ---- kinds ----------------------------------------------------------------------------------- */
 
 static struct vv_file_set_kind *add_kind(struct vv_file_set *c, const char *key, const char *tag)
 {
@@ -341,7 +349,7 @@ static struct vv_file_set_kind *add_kind(struct vv_file_set *c, const char *key,
 	return k;
 }
 
-/* The kind's number, new if it is the first of its kind; VV_FILE_SET_SKELETON where there are too many. */
+/* The number of the kind, added if it is new; VV_FILE_SET_SKELETON if there are too many. */
 static int find_kind(struct vv_file_set *c, const char *key, const struct vv_form *form, bool by_shape, uint32_t *out)
 {
 	char tag[VV_SIMILARITY_KEY_MAX + 96];
@@ -365,7 +373,7 @@ static int find_kind(struct vv_file_set *c, const char *key, const struct vv_for
 	return 0;
 }
 
-/* Files of which nothing is known are of one kind if they are called alike but for their numbers. */
+/* Untyped files are of one kind if their names differ only in numbers. */
 static void opaque_key(const char *name, char key[VV_SIMILARITY_KEY_MAX])
 {
 	const char *base = strrchr(name, '/');
@@ -380,7 +388,7 @@ static void opaque_key(const char *name, char key[VV_SIMILARITY_KEY_MAX])
 	key[n] = '\0';
 }
 
-/* ---- spans --------------------------------------------------------------------------------------------------------------- */
+/* ---- spans ----------------------------------------------------------------------------------- */
 
 static int add_span(struct vv_file_set *c, uint32_t file, uint32_t kind, uint64_t at, uint64_t len)
 {
@@ -400,7 +408,7 @@ static int add_span(struct vv_file_set *c, uint32_t file, uint32_t kind, uint64_
 	return rc;
 }
 
-/* opt: NULL, and files are not told apart. */
+/* opt: NULL if files are not divided into kinds. */
 static int add_opaque(struct vv_file_set *c, uint32_t file, const struct vv_file_set_options *opt)
 {
 	static const struct vv_form none = { 0 };
@@ -448,7 +456,8 @@ static int piece_kind(struct vv_file_set *c, const struct vv_outline *o, const s
 		snprintf(key, sizeof(key), "%s", v->name + 1);
 	else
 		vv_similarity_key_key(opt->similarity_key, v->name, v->type, v->width, v->swapped, v->ndim, key);
-	rc = find_kind(c, key, &form, opt->by_shape && !v->row && !v->partial, out); /* a row that was guessed is another in each file */
+	/* a guessed row differs between files */
+	rc = find_kind(c, key, &form, opt->by_shape && !v->row && !v->partial, out);
 	if (rc == 0 && *out != VV_FILE_SET_SKELETON)
 		c->kind[*out].segment = v->segment;
 	return rc;
@@ -477,7 +486,7 @@ static int add_pieces(struct vv_file_set *c, uint32_t file, const struct vv_outl
 	return rc ? rc : add_span(c, file, VV_FILE_SET_SKELETON, at, (uint64_t)c->file[file].st.st_size - at);
 }
 
-/* ---- outlines ------------------------------------------------------------------------------------------------------------ */
+/* ---- outlines -------------------------------------------------------------------------------- */
 
 struct file_set_look {
 	struct vv_file_set *file_set;
@@ -494,7 +503,7 @@ static int read_for_reader(void *arg, uint64_t at, void *to, size_t n)
 	return vv_file_set_read(l->file_set, l->file, at, to, n);
 }
 
-/* It may be packed by another rank, so it is looked for where it is. */
+/* Another rank may pack the file, so it is read from the file system. */
 static int read_sibling(void *arg, const char *name, size_t most, uint8_t **out, size_t *n)
 {
 	const struct file_set_look *l = arg;
@@ -667,7 +676,7 @@ size_t vv_file_set_cut(const struct vv_file_set *c, const struct vv_file_set_kin
 	return chunk < n ? chunk : n;
 }
 
-/* A file goes to the share in which its middle lies. */
+/* A file belongs to the share in which its middle lies. */
 int vv_file_set_shares(const struct vv_pack_file *file, size_t n, uint32_t shares, uint64_t *first)
 {
 	uint64_t *size = vv_mem_new(n, sizeof(*size)), total = 0, before = 0;
@@ -681,7 +690,7 @@ int vv_file_set_shares(const struct vv_pack_file *file, size_t n, uint32_t share
 			vv_mem_free(size);
 			return vv_err_sys(errno, "cannot look at '%s'", file[i].path);
 		}
-		size[i] = (uint64_t)st.st_size + 1; /* empty ones are shared out, too */
+		size[i] = (uint64_t)st.st_size + 1; /* empty files are shared out too */
 		total += size[i];
 	}
 	first[0] = 0;

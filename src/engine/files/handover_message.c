@@ -1,5 +1,5 @@
-/* A message: how many there are; of each its file, the number of its kind (with segment and name where it is the first of that), its place and length; then
- * the bytes of all. */
+/* Format of a message: the number of stretches; for each its file, kind number, offset and length;
+ * then all bytes. The first stretch of a kind also has the segment and name of the kind. */
 #include "engine/files/handover_message.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -18,11 +18,12 @@ int vv_handover_message_add(struct vv_handover_messages *p, struct vv_handover_m
 	return rc;
 }
 
-/* ---- out ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 int vv_handover_message_put_head(const struct vv_handover_messages *p, const struct vv_file_set *c, struct vv_buf *out)
 {
-	uint32_t *title = vv_mem_new(c->n_kinds, sizeof(*title)), n_titles = 0; /* of each kind, plus 1 */
+	/* per kind, plus 1 */
+	uint32_t *title = vv_mem_new(c->n_kinds, sizeof(*title)), n_titles = 0;
 
 	if (!title)
 		return VV_ENOMEM;
@@ -60,14 +61,14 @@ int vv_handover_message_put(const struct vv_handover_messages *p, const struct v
 	return rc;
 }
 
-/* ---- in ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 struct titles {
 	uint32_t *kind; /* of each */
 	size_t n, cap;
 };
 
-/* The first of a kind. */
+/* Reads a kind that the message mentions first. */
 static int get_title(struct vv_file_set *c, const struct vv_pack_options *opt, struct vv_wire *w, struct titles *t)
 {
 	uint8_t segment = vv_wire_u8(w);

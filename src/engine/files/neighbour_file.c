@@ -30,7 +30,8 @@ static int read_some(int fd, const char *path, size_t most, uint8_t **out, size_
 	return 0;
 }
 
-/* What cannot be opened is not there: it would only have helped to code another file well. */
+/* A file that cannot be opened is treated as missing: it would only have improved the compression
+ * of another file. */
 int vv_neighbour_file_read(const char *path, const char *name, size_t most, uint8_t **out, size_t *n)
 {
 	const char *slash = strrchr(path, '/');

@@ -1,11 +1,12 @@
-/* A file beside another one, as readers ask for it: reader/reader.h. */
+/* Reads a file in the folder of another file, for a reader that asks for it (reader/reader.h). */
 #ifndef VV_ENGINE_FILES_NEIGHBOUR_FILE_H
 #define VV_ENGINE_FILES_NEIGHBOUR_FILE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of the file called `name` in the folder of `path` the first bytes, `most` at most: new memory. No such file: 0, and *out is NULL. */
+/* Reads the first `most` bytes at most of the file `name` in the folder of `path` into new memory.
+ * If there is no such file, it returns 0 and *out is NULL. */
 int vv_neighbour_file_read(const char *path, const char *name, size_t most, uint8_t **out, size_t *n);
 
 #endif

@@ -6,10 +6,10 @@
 
 struct other_ranks_index_loading {
 	struct varve *v;
-	struct vv_run_table *table; /* of each rank of the epoch; one that cannot be read is empty */
+	struct vv_run_table *table; /* per rank of the epoch; empty if it cannot be read */
 	size_t n;
-	struct vv_listing unfinished; /* layers of epochs that never came to count */
-	uint8_t *wanted; /* per rank: they refer to its layers, or it left such */
+	struct vv_listing unfinished; /* layers of epochs that were never committed */
+	uint8_t *wanted; /* per rank: its layers are referred to, or it left unfinished ones */
 	uint32_t ranks;
 };
 
@@ -26,8 +26,10 @@ static int load_tables(struct other_ranks_index_loading *l, const struct vv_comm
 	return rc;
 }
 
-/* A job that died has left whole layers above the newest epoch. A rank refers to what its own has (engine/write/index_limit.c): if the others did not see it, they would
- * store it again. Not once this session has tried an epoch: what is left of that it removes. Nor where a store has only some of the ranks. */
+/* A job that died has left intact layers above the newest epoch. Each rank refers to its own such
+ * layers (engine/write/index_limit.c). If the others did not see them, they would store the content
+ * again. They are not listed once this session has tried an epoch, because it removes the rest of
+ * that epoch. Nor are they if a store has only some of the ranks. */
 static int list_unfinished(struct other_ranks_index_loading *l, uint64_t epoch)
 {
 	const struct varve *v = l->v;
@@ -37,7 +39,7 @@ static int list_unfinished(struct other_ranks_index_loading *l, uint64_t epoch)
 	return vv_catalog_list(&v->ctx.lineage, epoch + 1, &l->unfinished);
 }
 
-/* fn for each layer that a run names, and for each that is unfinished. */
+/* Calls fn for each layer that a run names, and for each unfinished layer. */
 static void each_layer(const struct other_ranks_index_loading *l, void (*fn)(void *arg, uint32_t rank), void *arg)
 {
 	for (size_t t = 0; t < l->n; t++)

@@ -21,14 +21,14 @@ static void close_fd(int fd)
 		close(fd);
 }
 
-/* ---- the folder itself -------------------------------------------------------------------------------------------- */
+/* ---- the folder itself ----------------------------------------------------------------------- */
 
 static int sync_folder(int fd, const char *path)
 {
 	return fsync(fd) < 0 && errno != EINVAL && errno != EROFS ? vv_err_sys(errno, "cannot make folder '%s' durable", path) : 0;
 }
 
-/* The folder that holds `path`, so that its new entry is durable. */
+/* Syncs the parent folder of `path`, so that its new entry is durable. */
 static int sync_above(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -67,7 +67,8 @@ static int make_path(const char *path)
 		if ((c != '/' && c) || part[i - 1] == '/')
 			continue;
 		part[i] = '\0';
-		if (stat(part, &st) < 0) /* one that is there may be one where nothing can be made */
+		/* an existing folder may be one where nothing can be made */
+		if (stat(part, &st) < 0)
 			rc = make_folder(part);
 		part[i] = c;
 	}
@@ -117,10 +118,10 @@ out:
 	return rc;
 }
 
-/* ---- ways down ---------------------------------------------------------------------------------------------------- */
+/* ---- walking down ---------------------------------------------------------------------------- */
 
-/* From `from`, which is closed, into the folder called `part`; so far it is name[0..len]. VV_ENOENT, without words: it is not there, and was
- * not to be made. */
+/* Steps from `from`, which is closed, into the folder `part`; the path so far is name[0..len].
+ * VV_ENOENT, without a message: it does not exist, and make is false. */
 static int step(const struct vv_output_dir *t, const char *name, size_t len, const char *part, bool make, int from, int *out)
 {
 	int error = 0, fd = openat(from, part, FOLDER);
@@ -140,7 +141,7 @@ static int step(const struct vv_output_dir *t, const char *name, size_t len, con
 	return vv_err_sys(error, "cannot %s folder '%.*s' below '%s'", make ? "make" : "open", (int)len, name, t->path);
 }
 
-/* The folder that the file is in; VV_ENOENT as above. */
+/* Opens the parent folder of the file; VV_ENOENT as above. */
 static int walk(const struct vv_output_dir *t, const char *name, bool make, int *out)
 {
 	int fd = fcntl(t->fd, F_DUPFD_CLOEXEC, 0), rc = 0;
@@ -196,7 +197,7 @@ static void take_name(char tmp[TMP_NAME])
 	snprintf(tmp, TMP_NAME, ".varve-%d-%u.tmp", (int)getpid(), atomic_fetch_add(&serial, 1));
 }
 
-/* Without a name where that can be had, so that nothing is left of it if we are killed. */
+/* Opens the file without a name if possible, so that nothing is left if the process is killed. */
 static int open_file(const struct vv_output_dir *t, struct vv_output_dir_file *f)
 {
 	int fd = t->unnamed ? openat(f->folder, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600) : -1;
@@ -210,7 +211,7 @@ static int open_file(const struct vv_output_dir *t, struct vv_output_dir_file *f
 	return fd;
 }
 
-/* The folder that the name is in is made, and going to change. */
+/* Makes and opens the parent folder, and marks it as changed. */
 static int walk_to_write(struct vv_output_dir *t, const char *name, int *out)
 {
 	int fd, rc = walk(t, name, true, &fd);
@@ -259,7 +260,8 @@ void vv_output_dir_abort(struct vv_output_dir_file *f)
 	end(f);
 }
 
-/* By its descriptor, which Linux before 6.10 grants to few; else by way of /proc, which takes twice as long. */
+/* Links by descriptor, which Linux before 6.10 permits to few processes; else by /proc, which takes
+ * twice as long. */
 static int link_as(const struct vv_output_dir_file *f, const char *name)
 {
 	char fd[64];
@@ -272,7 +274,8 @@ static int link_as(const struct vv_output_dir_file *f, const char *name)
 	return linkat(AT_FDCWD, fd, f->folder, name, AT_SYMLINK_FOLLOW);
 }
 
-/* A file without a name gets one: its own, or, to replace another, a passing one first. */
+/* Names an unnamed file: with its own name, or, to replace another file, with a temporary one
+ * first. */
 static int link_file(struct vv_output_dir_file *f, bool replace)
 {
 	int rc;
@@ -288,7 +291,8 @@ static int link_file(struct vv_output_dir_file *f, bool replace)
 	return rc < 0 ? rc : renameat(f->folder, f->tmp, f->folder, last_part(f->name));
 }
 
-/* Where the kernel or the file system cannot rename without replacing, there is a moment between looking and renaming. */
+/* If the kernel or the file system cannot rename without replacing, there is a moment between the
+ * check and the rename. */
 static int give_name(struct vv_output_dir_file *f, bool replace)
 {
 	const char *last = last_part(f->name);
@@ -312,7 +316,7 @@ static int cannot_write(const struct vv_output_dir_file *f)
 	return vv_err_sys(errno, "cannot write '%s'", f->name);
 }
 
-/* To set a length that it has already would cost as much as to change it. */
+/* Setting an unchanged length would cost as much as changing it. */
 int vv_output_dir_set_attributes(struct vv_output_dir_file *f, uint64_t len, uint32_t mode, struct timespec mtime)
 {
 	const struct timespec times[2] = { { .tv_nsec = UTIME_NOW }, mtime };
@@ -338,9 +342,9 @@ int vv_output_dir_commit(struct vv_output_dir_file *f, bool replace)
 	return rc;
 }
 
-/* ---- folders and links -------------------------------------------------------------------------------------------- */
+/* ---- folders and links ----------------------------------------------------------------------- */
 
-/* The folder itself; "": all of the target. */
+/* Opens the folder itself; "": the target folder. */
 static int walk_into(const struct vv_output_dir *t, const char *folder, int *out)
 {
 	char name[PATH_MAX + 4];
@@ -387,7 +391,8 @@ int vv_output_dir_finish(const struct vv_output_dir *t, const char *name, const 
 	return rc;
 }
 
-/* A name for what is to replace another, and then its own. Two names of one file cannot replace each other: the passing one goes. */
+/* Renames from a temporary name over an existing file. Two names of one file do not replace each
+ * other, so the temporary one is removed. */
 static int rename_over(int folder, const char *tmp, const char *name)
 {
 	int rc = renameat(folder, tmp, folder, name), error = errno;
@@ -461,7 +466,8 @@ int vv_output_dir_sync(struct vv_output_dir *t)
 		int fd;
 
 		rc = walk_into(t, t->name[i], &fd);
-		if (rc) /* it was moved away meanwhile, by somebody whose business it is */
+		/* another process has moved the folder away meanwhile */
+		if (rc)
 			return vv_err_set(VV_EIO, "folder '%s' below '%s' has vanished while files were unpacked into it", t->name[i], t->path);
 		rc = sync_folder(fd, t->name[i]);
 		close(fd);

@@ -1,5 +1,6 @@
-/* A folder that files are laid down below. Names come from a store, and the folder may hold what somebody put there on purpose: every step is
- * taken from an open folder into one that is no link, so nothing is ever written, replaced or made outside of it. */
+/* A folder into which files are unpacked. Names come from a store, and the folder may hold
+ * malicious links. So every step goes from an open folder into one that is no link, and nothing is
+ * written, replaced or made outside the folder. */
 #ifndef VV_ENGINE_FILES_OUTPUT_DIR_H
 #define VV_ENGINE_FILES_OUTPUT_DIR_H
 
@@ -10,48 +11,52 @@
 #include <time.h>
 
 struct vv_output_dir {
-	int fd; /* -1: there is no such folder yet */
+	int fd; /* -1: the folder does not exist yet */
 	const char *path;
-	bool unnamed; /* files may come without a name, and get one later */
-	struct vv_map touched; /* folders below it that have changed: "", "a", "a/b" */
+	bool unnamed; /* files may be created without a name and named later */
+	struct vv_map touched; /* changed folders below it: "", "a", "a/b" */
 	char **name;
 	size_t n_names, names_cap;
 };
 
-struct vv_output_dir_file { /* that has no name yet */
+struct vv_output_dir_file { /* a file without its final name */
 	int fd, folder;
 	char tmp[48];
 	const char *name;
 };
 
-/* The path may lead through links: it is the caller's own. With `make` it is made, and what is missing above it. */
+/* The path may contain links: it is the caller's own. With `make`, the folder and its missing
+ * parents are made. */
 int vv_output_dir_open(struct vv_output_dir *t, const char *path, bool make);
 void vv_output_dir_close(struct vv_output_dir *t);
 
-/* May the file be laid down? VV_EINVAL where a folder stands in its place, or where no folder can be made on the way. *there: so it is,
- * already. Changes nothing. */
+/* Can the file be written? VV_EINVAL if a folder has its name, or if a folder of its path cannot be
+ * made. *there: a file of this name exists. Changes nothing. */
 int vv_output_dir_check_file(const struct vv_output_dir *t, const char *name, bool *there);
 
-/* Makes the folders on the way, and the file under another name. */
+/* Makes the folders of the path, and the file under a temporary name. */
 int vv_output_dir_create(struct vv_output_dir *t, const char *name, struct vv_output_dir_file *out);
-/* All of it is written: length, mode and time. The disk begins with it, so that it takes less to make several durable one after the other. */
+/* Ends the writing: sets length, mode and time. Starts the write-back to disk, so that several
+ * files become durable faster. */
 int vv_output_dir_set_attributes(struct vv_output_dir_file *f, uint64_t len, uint32_t mode, struct timespec mtime);
-/* It is durable, and gets its name. Without `replace` a file that is there now is an error. Both end it. */
+/* Makes the file durable and gives it its name. Without `replace`, an existing file is an error.
+ * Both calls end f. */
 int vv_output_dir_commit(struct vv_output_dir_file *f, bool replace);
 void vv_output_dir_abort(struct vv_output_dir_file *f);
 
-/* May it be a folder? VV_EINVAL where something else stands in its place. Changes nothing. */
+/* Can the folder be made? VV_EINVAL if another kind of file has its name. Changes nothing. */
 int vv_output_dir_check_folder(const struct vv_output_dir *t, const char *name);
-/* The folder, and those on the way; *made: it was not there. Until it is finished it is ours alone. */
+/* Makes the folder and its parents; *made: it did not exist. Until vv_output_dir_finish only its
+ * owner may access it. */
 int vv_output_dir_make(struct vv_output_dir *t, const char *name, bool *made);
-/* Nothing more is put into it: attributes, mode and time, durable. */
+/* After the last file of the folder: sets attributes, mode and time, and makes them durable. */
 int vv_output_dir_finish(const struct vv_output_dir *t, const char *name, const struct vv_file_attributes *a, struct vv_xattr_left *left, uint32_t mode, struct timespec mtime);
-/* A symbolic link, which nobody follows here. */
+/* Makes a symbolic link. It is never followed here. */
 int vv_output_dir_symlink(struct vv_output_dir *t, const char *name, const char *to, struct timespec mtime, bool replace);
-/* One more name of a file that was laid down. VV_ENOTSUP: there it can have none. */
+/* Adds a name to a file that was written. VV_ENOTSUP: the file system allows no hard link there. */
 int vv_output_dir_link(struct vv_output_dir *t, const char *from, const char *name, bool replace);
 
-/* The names are durable as well. */
+/* Makes the names durable. */
 int vv_output_dir_sync(struct vv_output_dir *t);
 
 #endif

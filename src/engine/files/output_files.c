@@ -7,11 +7,11 @@
 #include <string.h>
 
 enum {
-	FILES_MOST = 16384,    /* at a time, */
-	RUNS_MOST = 512 << 10, /* and about so many runs of them */
+	FILES_MOST = 16384,    /* files in progress at a time, */
+	RUNS_MOST = 512 << 10, /* and runs of these files, approximately */
 	FILE_DESCRIPTORS = 2,  /* a file and its folder */
 	SYNC_LEAST = 1 << 20,
-	SMALL = 4 << 20,       /* what is larger becomes durable while others are read */
+	SMALL = 4 << 20,       /* larger files become durable while others are read */
 };
 
 static bool is_stopped(const struct vv_output_files *k)
@@ -33,7 +33,7 @@ void vv_output_files_miss(struct vv_output_files *k, const char *name, int rc)
 	pthread_mutex_unlock(&k->lock);
 }
 
-/* Nobody writes to it from now on; false if that was so already. */
+/* Ends all writing to the file; false if it had ended already. */
 static bool end_writing(struct vv_output *o)
 {
 	bool was_open;
@@ -84,12 +84,12 @@ static int write_out(struct vv_output_files *k, struct vv_output *o, uint64_t at
 
 	memcpy(left, v, (size_t)n * sizeof(*v));
 	if (vv_fs_write_all(vv_fs_real(), o->to.fd, left, n, (off_t)at) < 0) {
-		bool too_large = errno == EFBIG; /* which is this file's own affair, and no want of space */
+		bool too_large = errno == EFBIG; /* a limit of this file, not a lack of space */
 		int rc = vv_err_sys(errno, "cannot write '%s' below '%s'", o->from.file->name, k->target->path);
 
 		return too_large ? VV_EIO : rc;
 	}
-	if (len >= SYNC_LEAST) /* a hint: the disk has work while we have, too */
+	if (len >= SYNC_LEAST) /* a hint: the disk writes while the threads compute */
 		(void)sync_file_range(o->to.fd, (off_t)at, (off_t)len, SYNC_FILE_RANGE_WRITE);
 	return 0;
 }
@@ -108,8 +108,8 @@ static int put(struct vv_output_files *k, struct vv_output *o, uint64_t at, cons
 	return rc;
 }
 
-/* Where there is no space the last file goes of those that are under way, so that those before it become whole. Another thread may have seen to it
- * since `before`. */
+/* For lack of space gives up the last file in progress, so that the files before it can be
+ * completed. Another thread may have done so since `before`. */
 static void make_space(struct vv_output_files *k, unsigned before)
 {
 	pthread_mutex_lock(&k->space);
@@ -153,7 +153,8 @@ static void commit(struct vv_output_files *k, struct vv_output *o)
 		vv_output_files_miss(k, o->from.file->name, rc);
 }
 
-/* The first to become durable takes with it what the file system has to note of the others: together they cost half of what each by itself would. */
+/* The first commit also writes the metadata of the others, so a batch costs half as
+ * much as single commits. */
 static void commit_waiting(struct vv_output_files *k, size_t least)
 {
 	struct vv_output *batch[VV_OUTPUT_FILES_BATCH];
@@ -180,7 +181,7 @@ static bool let_wait(struct vv_output_files *k, struct vv_output *o)
 	return waits;
 }
 
-/* While we may still write to it. */
+/* Sets attributes while the file is still writable. */
 static void keep_attrs(struct vv_output_files *k, struct vv_output *o)
 {
 	const struct vv_manifest_file *f = o->from.file;

@@ -1,4 +1,5 @@
-/* Files that are being laid down side by side, as engine/read/read_many.c reads them: each appears when it is whole, or not at all. */
+/* Files that are unpacked in parallel, as engine/read/read_many.c reads them. Each file appears
+ * complete or not at all. */
 #ifndef VV_ENGINE_FILES_OUTPUT_FILES_H
 #define VV_ENGINE_FILES_OUTPUT_FILES_H
 
@@ -12,9 +13,9 @@ enum { VV_OUTPUT_FILES_BATCH = 64 }; /* small files that become durable together
 struct vv_output {
 	struct vv_unpack_file from;
 	struct vv_output_dir_file to;
-	pthread_rwlock_t lock; /* held to read while it is written to; to write, while it is ended */
-	bool in_progress;  /* under way */
-	bool is_done; /* laid down */
+	pthread_rwlock_t lock; /* read-locked by writers of the file; write-locked to end it */
+	bool in_progress;
+	bool is_done; /* written, durable and named */
 };
 
 struct vv_output_files {
@@ -22,29 +23,32 @@ struct vv_output_files {
 	struct vv_pool *pool;
 	struct vv_output_dir *target;
 	const struct vv_unpack_options *opt;
-	uint64_t bytes; /* to come, for the progress */
+	uint64_t bytes; /* expected bytes, for the progress */
 	struct vv_output *v;
-	size_t n, most; /* under way */
-	size_t n_runs;  /* of these */
+	size_t n, most; /* files in progress */
+	size_t n_runs;  /* of the files in progress */
 	atomic_uint_least64_t done, blocks;
-	pthread_mutex_t space; /* of who makes space */
-	atomic_uint given_up;  /* files, for want of it: no more are begun */
-	pthread_mutex_t lock;  /* of what follows */
-	struct vv_err_state error; /* the first one */
+	pthread_mutex_t space; /* of the thread that frees space */
+	atomic_uint given_up;  /* files given up for lack of space: no more are begun */
+	pthread_mutex_t lock;  /* protects the members below */
+	struct vv_err_state error; /* the first error */
 	struct vv_unpack_report report;
-	struct vv_output *waiting[VV_OUTPUT_FILES_BATCH]; /* all is written, but not durable yet */
+	struct vv_output *waiting[VV_OUTPUT_FILES_BATCH]; /* written, but not durable yet */
 	size_t n_waiting;
 };
 
-/* For so many files, of which as many as can be are under way together. What is set before: lineage, pool, target, opt, bytes. */
+/* For n_files files, of which as many as possible are in progress together. The caller sets
+ * lineage, pool, target, opt and bytes before. */
 int vv_output_files_init(struct vv_output_files *k, size_t n_files);
 void vv_output_files_fini(struct vv_output_files *k);
 
-/* One more; false, and it was not begun: those under way must be run first. */
+/* Begins one more file. False: it was not begun, and the files in progress must be run first. */
 bool vv_output_files_begin(struct vv_output_files *k, struct vv_unpack_file file);
-/* Those that were begun. An error is one that ends it all; they are missing then, as others are that could not be read or written. */
+/* Reads and writes the files that were begun. An error ends the whole unpacking; its files are
+ * missing, like files that could not be read or written. */
 int vv_output_files_run(struct vv_output_files *k);
-/* The file will not come: its name is kept, and why, if it is the first one. The thread's message says so. */
+/* Records a missing file: its name and, for the first one, the reason. The thread's message is the
+ * reason. */
 void vv_output_files_miss(struct vv_output_files *k, const char *name, int rc);
 
 #endif

@@ -1,5 +1,6 @@
-/* One epoch from files. The session, the pass and the verdict are those of memory; what is different is where the bytes come from (file_set.c),
- * how each kind of them is coded (recipes.c), and that they are placed in the order of their kinds (pack_pipeline.c). */
+/* Writes one epoch from files. It shares the session, the pass and the commit with memory. It
+ * differs in the source of the bytes (file_set.c) and the compression of each kind (recipes.c).
+ * Bytes are ordered by kind (pack_pipeline.c). */
 #include "engine/files/pack.h"
 #include "engine/lineage/run_table.h"
 #include "engine/session/enter.h"
@@ -23,20 +24,23 @@
 enum {
 	SMALL = 64,
 	BLOCK_PAPER = 4096,
-	CHUNKS = 1 << 20,                /* of a share; where there are more bytes, chunks are larger */
-	DIGESTS_OTHERS = 1 << 19,        /* of what other ranks stored */
+	CHUNKS = 1 << 20,                /* of a rank's share; with more bytes, chunks are larger */
+	DIGESTS_OTHERS = 1 << 19,        /* of content that other ranks stored */
 	MEMORY_SLABS = 48 << 20,
-	MEMORY_CODING = 64 << 20,        /* before it is coded; twice that with it */
-	MEMORY_INDEX = 320 << 20, /* for what is remembered of earlier epochs: as if there were so much memory, at most */
-	LITTLE = 32 << 20,               /* where there is one core: to hand so much to another thread costs more than to wait for the sink */
-	FEW = 4 << 20,                   /* bytes do not fill large pages */
-	LEAST_REPORTED = 64 << 10,           /* bytes that were coded and tell how well a recipe does */
+	MEMORY_CODING = 64 << 20, /* uncompressed bytes; twice that with the compressed ones */
+	/* limit of the memory size that the index of earlier epochs is scaled by */
+	MEMORY_INDEX = 320 << 20,
+	/* with one core: for so few bytes, another thread costs more than waiting for the sink */
+	LITTLE = 32 << 20,
+	FEW = 4 << 20,                   /* so few bytes do not fill large pages */
+	/* fewer compressed bytes do not show how well a recipe performs */
+	LEAST_REPORTED = 64 << 10,
 };
 
 struct pack {
 	struct varve *v;
 	const struct vv_pack_options *opt;
-	const struct vv_pack_file *file; /* of this rank */
+	const struct vv_pack_file *file; /* files of this rank */
 	size_t n_files;
 	struct vv_similarity_key *similarity_key;
 	struct vv_file_set file_set;
@@ -47,10 +51,10 @@ struct pack {
 	struct vv_pack_pipeline *feed;
 	struct vv_manifest manifest;
 	bool coding;
-	bool more; /* of the stream input */
+	bool more; /* the stream input has more */
 };
 
-/* ---- what there was before --------------------------------------------------------------------------------------------------- */
+/* ---- the newest epoch ------------------------------------------------------------------------ */
 
 static int read_manifest(struct pack *k, const struct vv_run_table_region *r)
 {
@@ -67,8 +71,9 @@ static int read_manifest(struct pack *k, const struct vv_run_table_region *r)
 	return rc == VV_ENOMEM ? rc : 0;
 }
 
-/* The newest epoch, by whatever ranks: its manifest saves samples, and what its ranks stored need not be stored again. If it cannot be read, that is
- * of no account. But it must be one of files: a program could not restart from the newest epoch of its lineage if that were one. */
+/* Reads the newest epoch, written by any ranks. Its manifest saves samples, and content that its
+ * ranks stored need not be stored again. An unreadable epoch is ignored. An epoch of a program is
+ * an error: the program could not restart from its lineage if the newest epoch held files. */
 static int look_back(struct pack *k)
 {
 	struct varve *v = k->v;
@@ -95,9 +100,10 @@ static int look_back(struct pack *k)
 	return rc;
 }
 
-/* ---- placing ------------------------------------------------------------------------------------------------------------------ */
+/* ---- placing --------------------------------------------------------------------------------- */
 
-/* The larger the set, the larger the chunks: what is known of them in memory and stored of them as digests stays within bounds. */
+/* A larger set has larger chunks, so that the memory for the index and the stored digests stay
+ * bounded. */
 static size_t chunk_for(const struct varve *v, uint64_t bytes)
 {
 	size_t chunk = (size_t)vv_conf_number(&v->ctx.conf, "chunk");
@@ -107,7 +113,7 @@ static size_t chunk_for(const struct varve *v, uint64_t bytes)
 	return chunk;
 }
 
-/* All strands of an order. kind: of all spans; or UINT32_MAX: that of each. */
+/* Feeds all strands of an order. kind: the kind of all spans, or UINT32_MAX for each span's own. */
 static int feed_strands(struct vv_pack_pipeline *feed, const struct vv_file_span *span, struct vv_pack_order_iterator *b, uint32_t kind)
 {
 	struct vv_pack_order_piece s;
@@ -121,7 +127,7 @@ static int feed_strands(struct vv_pack_pipeline *feed, const struct vv_file_span
 	return rc;
 }
 
-/* A stretch of each file in turn. */
+/* Feeds a stretch of each file in turn. */
 static int feed_in_turn(struct pack *k, struct vv_pack_pipeline *feed, const uint32_t *list, size_t n, uint64_t stretch)
 {
 	struct vv_file_span *span = vv_mem_new(n, sizeof(*span));
@@ -172,7 +178,7 @@ static int feed_by_kind(struct pack *k, struct vv_pack_pipeline *feed, size_t ch
 	return rc;
 }
 
-/* As much at a time as is in memory. */
+/* Feeds the stream input, one memory load at a time. */
 static int feed_stream_input(struct pack *k, struct vv_pack_pipeline *feed, size_t chunk)
 {
 	int rc = feed_by_kind(k, feed, chunk);
@@ -207,9 +213,10 @@ static int feed_braided(struct pack *k, struct vv_pack_pipeline *feed)
 	return rc;
 }
 
-/* ---- the manifest ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the manifest ---------------------------------------------------------------------------- */
 
-/* What a recipe is held to later is what it did the first time: a sample does not tell what dedup leaves of the bytes. */
+/* Later epochs compare a recipe with its first real ratio: a sample does not show how many bytes
+ * dedup leaves. */
 static uint32_t expected_ratio(const struct vv_file_set_kind *from, const struct vv_manifest_kind *did)
 {
 	uint64_t ratio = did->stored ? did->fresh * 1000 / did->stored : 0;
@@ -306,7 +313,7 @@ static int make_manifest(struct pack *k, const struct vv_blocks *blocks, struct 
 	return vv_buf_check(out);
 }
 
-/* ---- an epoch --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- one epoch ------------------------------------------------------------------------------- */
 
 static bool is_little(const struct pack *k)
 {
@@ -339,7 +346,7 @@ static int place_all(struct pack *k, struct vv_layer_writer *p, size_t chunk, si
 	return rc ? rc : vv_pack_pipeline_drain(k->feed);
 }
 
-/* Everything is placed, by whichever rank: what is known of the files, and their regions. */
+/* After all ranks have placed everything: writes the manifest and the regions of the files. */
 static int round_off(struct pack *k, struct vv_layer_writer *p, size_t chunk)
 {
 	static const struct vv_recipe words = { .width = 1, .record = 1, .coder = VV_CODEC_ZSTD, .level = 6 };
@@ -365,7 +372,8 @@ static int round_off(struct pack *k, struct vv_layer_writer *p, size_t chunk)
 	return rc;
 }
 
-/* Memory of processes, which is alike on other ranks. Not where it does not come at once, for there is too little room for it then; nor where nothing is coded. */
+/* Hands over process memory that is similar on other ranks. Not if the stream comes in several
+ * loads, because memory is short then; and not without compression. */
 static int invite(struct pack *k, struct vv_layer_writer *p, size_t chunk, int rc)
 {
 	const struct vv_rank_handover_options opt = { .pack = k->opt, .others = &k->others, .chunk = chunk, .excluded = k->more || !k->coding };
@@ -375,7 +383,7 @@ static int invite(struct pack *k, struct vv_layer_writer *p, size_t chunk, int r
 	return vv_rank_handover_open(p, &k->file_set, &opt, rc, &k->handover);
 }
 
-/* In place of the tiles of memory: engine/memory/store_tiles.c. */
+/* Replaces engine/memory/store_tiles.c, which stores the tiles of memory. */
 static int load(struct vv_layer_writer *p)
 {
 	struct pack *k = p->source.arg;
@@ -432,7 +440,7 @@ static int open_file_set(struct pack *k)
 	return vv_file_set_open(k->file, k->n_files, &opt, k->v->ctx.pool, &k->file_set);
 }
 
-/* Everything that can fail before there is an epoch. */
+/* All steps that can fail before there is an epoch. */
 static int prepare(struct pack *k)
 {
 	struct varve *v = k->v;
@@ -478,10 +486,11 @@ static int write_epoch(struct pack *k)
 	return vv_background_run(p);
 }
 
-/* ---- many ranks ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- many ranks ------------------------------------------------------------------------------ */
 
-/* Rank 0 says where each rank's share begins, so that all mean the same whatever they see of the files. Shares are of consecutive files, which
- * are those of neighbours, and of about equally many bytes. */
+/* Rank 0 decides where each rank's share begins, so that all ranks agree even if they see different
+ * file sizes. A share holds consecutive files, which are likely to be similar, and all shares hold
+ * about equal bytes. */
 static int share(struct pack *k, const struct vv_pack_file *file, size_t n)
 {
 	struct vv_group *g = k->v->ctx.group;
@@ -493,7 +502,7 @@ static int share(struct pack *k, const struct vv_pack_file *file, size_t n)
 	rc = vv_group_agree(g, g->comm, rc);
 	if (rc == 0)
 		rc = vv_comm_bcast(g->comm, first, ((size_t)g->size + 1) * sizeof(*first), 0);
-	for (uint32_t r = 0; rc == 0 && r < g->size; r++) /* all ranks see the same */
+	for (uint32_t r = 0; rc == 0 && r < g->size; r++) /* all ranks return the same result */
 		if (first[r] > first[r + 1] || first[r + 1] > n)
 			rc = vv_err_set(VV_EPEER, "rank 0 says which files rank %u is to pack, which cannot be", r);
 	if (rc == 0) {
@@ -504,7 +513,7 @@ static int share(struct pack *k, const struct vv_pack_file *file, size_t n)
 	return rc;
 }
 
-/* All ranks are to pack the same files. */
+/* A digest of the file list and options: all ranks must pack the same files. */
 static uint64_t detail_of(const struct vv_pack_file *file, size_t n, const struct vv_pack_options *opt)
 {
 	struct vv_digest_stream s;
@@ -536,7 +545,7 @@ static int check_names(const struct vv_pack_file *file, size_t n)
 	return rc;
 }
 
-/* ---- the verb --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the public call ------------------------------------------------------------------------- */
 
 static int report(struct pack *k, struct vv_pack_report *out)
 {
@@ -563,7 +572,7 @@ int vv_pack_run(struct varve *v, const struct vv_pack_file *file, size_t n, cons
 
 	if (rc)
 		return rc;
-	vv_tip_sweep(v); /* before any rank looks for what it could refer to */
+	vv_tip_sweep(v); /* before any rank searches for content to refer to */
 	rc = vv_enter_check_call(v, VV_GROUP_PACK, detail_of(file, n, opt));
 	if (rc == 0)
 		rc = vv_background_report(v);
@@ -578,7 +587,7 @@ int vv_pack_run(struct varve *v, const struct vv_pack_file *file, size_t n, cons
 		bool async = v->ctx.async;
 
 		vv_run_table_fini(v->view);
-		v->ctx.async = false; /* the files may go when this returns */
+		v->ctx.async = false; /* the caller may delete the files when this returns */
 		rc = write_epoch(&k);
 		v->ctx.async = async;
 		if (rc)

@@ -3,11 +3,15 @@
 #include <string.h>
 
 enum {
-	PIECE = 256 << 10, /* is read, cut and hashed at a time: the second cache of most cores has room for it, and the kernel reads on meanwhile */
-	ALONE = 1 << 10,   /* a small file of so many bytes is a chunk by itself, */
-	TOGETHER = 4 << 10, /* and several of them have hardly more than this: */
-	FILES = 64,        /* about so many */
-	ENOUGH = 64 << 10, /* bytes behind the last cut: chunks end within so many, but for such as somebody asks for, and are looked at once */
+	/* bytes read, cut and hashed at a time: fits the L2 cache of most cores, and the kernel
+	 * reads ahead meanwhile */
+	PIECE = 256 << 10,
+	ALONE = 1 << 10,   /* a small file of at least so many bytes is a chunk of its own, */
+	TOGETHER = 4 << 10, /* several smaller ones share a chunk of hardly more than this, */
+	FILES = 64,        /* on average about so many */
+	/* bytes behind the last cut: chunks are shorter, unless the user sets the size, and so are
+	 * scanned once */
+	ENOUGH = 64 << 10,
 };
 
 static int add_chunk(struct vv_pack_buffer *s, const uint8_t *p, size_t len)
@@ -23,7 +27,8 @@ static int add_chunk(struct vv_pack_buffer *s, const uint8_t *p, size_t len)
 	return 0;
 }
 
-/* Small files: chunks end with a file, and which it is follows from its content. So where one is changed, added or gone, those around it are found again. */
+/* Cuts small files: a chunk ends at the end of a file, and the file's content decides at which. So
+ * the chunks around a changed, added or removed file stay the same. */
 static int cut_files(struct vv_pack_buffer *s)
 {
 	size_t at = 0, len = 0;
@@ -45,7 +50,8 @@ static int cut_files(struct vv_pack_buffer *s)
 	return rc;
 }
 
-/* Of the first n bytes, which are there, as many as make whole chunks: a chunk that ends where they do may not end there when more have come. */
+/* Cuts the first n bytes, which are present, into complete chunks. A chunk that ends exactly there
+ * is left: it may be longer when more bytes have come. */
 static int cut(struct vv_pack_buffer *s, size_t n, size_t *done)
 {
 	bool all = n == s->len;
@@ -124,7 +130,7 @@ void vv_pack_buffer_free(struct vv_pack_buffer *s)
 	vv_mem_free(s);
 }
 
-/* A large page is not broken up. */
+/* Large pages are not split. */
 void vv_pack_buffer_trim(struct vv_pack_buffer *s)
 {
 	size_t stays = s->wide ? (s->len + VV_MEM_WIDE - 1) / VV_MEM_WIDE * VV_MEM_WIDE : s->len;

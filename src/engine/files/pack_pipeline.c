@@ -1,5 +1,5 @@
-/* A ring of slabs (pack_buffer.h). Their tasks read and hash; the caller's thread takes the slabs in order, looks their chunks up, asks the other ranks, and
- * hands what is new to the flush. */
+/* A ring of slabs (pack_buffer.h). Their tasks read and hash. The caller's thread takes the slabs
+ * in order, looks up their chunks, asks the other ranks, and hands new content to the flush. */
 #include "engine/files/pack_pipeline.h"
 #include "engine/files/recipes.h"
 #include "engine/files/pack_buffer.h"
@@ -10,12 +10,17 @@
 
 enum {
 	SLAB = 1 << 20,
-	SLAB_OPAQUE = 4 << 20, /* chunks end with it, whatever their content: so it is large */
-	RING_MAX = 64,         /* slabs under way, of one rank alone */
+	/* large, because chunks end with the slab regardless of their content */
+	SLAB_OPAQUE = 4 << 20,
+	RING_MAX = 64,         /* slabs in progress, for a single rank */
 	RING_MIN = 3,
-	RING_WIDE = 10,        /* so many, for four threads, may all be in large pages, which are there even for a few bytes */
+	/* with so many slabs, for four threads, all may use large pages, which take memory even for
+	 * a few bytes */
+	RING_WIDE = 10,
 	WORD = 8,
-	LEAST_CUT = 96 << 10, /* a block of what is not merged ends with the file if it has so much: numbers of one rank are more of a kind */
+	/* a block of an unmerged kind ends with the file if it has so many bytes: the numbers of
+	 * one file resemble each other more */
+	LEAST_CUT = 96 << 10,
 };
 
 struct vv_pack_pipeline {
@@ -23,18 +28,21 @@ struct vv_pack_pipeline {
 	struct vv_file_set *file_set;
 	struct vv_pack_pipeline_options opt;
 	struct vv_pack_buffer **ring;
-	size_t size, head, count; /* count slabs from head on are under way; the next is being filled */
-	size_t held; /* bytes in them */
-	struct vv_file_set_kind *kind; /* of the slab placed last */
+	/* count slabs from head on are in progress; the next is being filled */
+	size_t size, head, count;
+	size_t held; /* bytes in these slabs */
+	struct vv_file_set_kind *kind; /* of the last placed slab */
 	uint32_t file;
 	uint64_t in_block;
-	struct { /* what the slab that is being placed begins with goes into the payload when it is known whether all of it does: then it is not copied */
-		struct vv_pack_buffer *slab; /* NULL: it is known */
+	/* The beginning of the slab in placement. It enters the payload when it is known whether
+	 * the whole slab does, because a whole slab is not copied. */
+	struct {
+		struct vv_pack_buffer *slab; /* NULL: nothing is held back */
 		size_t len;
 	} first;
 	uint64_t done;
-	uint32_t n_asked; /* slabs */
-	bool ending; /* it is drained */
+	uint32_t n_asked; /* slabs that were asked about */
+	bool ending; /* being drained */
 };
 
 static size_t slab_len(const struct vv_pack_pipeline *f, const struct vv_file_set_kind *k)
@@ -42,8 +50,9 @@ static size_t slab_len(const struct vv_pack_pipeline *f, const struct vv_file_se
 	return vv_file_set_cuts_by_content(f->file_set, k) ? SLAB_OPAQUE : SLAB;
 }
 
-/* Alone, a slab for each thread, those that are filled and placed, and one to spare. With other ranks as many as there is memory for, so that rounds
- * are few; and who stores what must not depend on threads. */
+/* For a single rank: a slab per thread, the slabs being filled and placed, and a spare. With other
+ * ranks: as many as fit in memory, so that rounds are few. Then the number must not depend on
+ * threads, because it decides which rank stores which content. */
 static size_t ring_size(const struct vv_pack_pipeline *f)
 {
 	size_t n = 2 * (size_t)vv_pool_width(f->p->v->ctx.pool) + 2, most = f->opt.memory / SLAB_OPAQUE;
@@ -87,9 +96,10 @@ void vv_pack_pipeline_close(struct vv_pack_pipeline *f)
 	vv_mem_free(f);
 }
 
-/* ---- what is stored already -------------------------------------------------------------------------------------------------- */
+/* ---- lookup of stored content ---------------------------------------------------------------- */
 
-/* Those that were nowhere may be by now. Of what the other ranks were told is coming from here only such as did come. */
+/* Looks up chunks that were not found before; they may be stored by now. A claimed chunk may only
+ * refer to content of this epoch: the other ranks were promised that it comes from here. */
 static void look_up(struct vv_pack_pipeline *f, struct vv_pack_buffer *s)
 {
 	struct varve *v = f->p->v;
@@ -134,7 +144,8 @@ static void read_decisions(struct vv_pack_pipeline *f, struct vv_pack_buffer *s)
 	}
 }
 
-/* A round of what has been gathered; of half of it if more is to come, so that the other half is hashed meanwhile. */
+/* Runs a round over the gathered slabs. If more are to come it takes half of them, so that the
+ * other half is hashed meanwhile. */
 static int ask(struct vv_pack_pipeline *f)
 {
 	size_t n = f->ending ? f->count : (f->count + 1) / 2;
@@ -155,14 +166,14 @@ static int ask(struct vv_pack_pipeline *f)
 	return rc ? rc : vv_pack_pipeline_resolve(f);
 }
 
-/* ---- placing --------------------------------------------------------------------------------------------------------------- */
+/* ---- placing --------------------------------------------------------------------------------- */
 
-/* The bytes of a chunk are somewhere: a run for each stretch that it covers. They come in the order of the payload, so a file's runs are put
- * in order only in the end. */
+/* Writes a run for each stretch that a stored chunk covers. Runs come in the order of the payload,
+ * so a file's runs are sorted only at the end. */
 struct placer {
 	const struct vv_pack_buffer *slab;
 	size_t part;
-	size_t used; /* of that part */
+	size_t used; /* bytes of that part */
 };
 
 static int write_run(struct vv_pack_pipeline *f, uint32_t file, struct vv_run run)
@@ -181,7 +192,7 @@ static int write_run(struct vv_pack_pipeline *f, uint32_t file, struct vv_run ru
 	return rc;
 }
 
-/* soon: pos is what to await. */
+/* soon: pos is the number to await. */
 static int write_runs(struct vv_pack_pipeline *f, struct placer *pen, size_t len, uint64_t layer, uint64_t pos, bool soon)
 {
 	size_t done = 0;
@@ -219,7 +230,7 @@ int vv_pack_pipeline_resolve(struct vv_pack_pipeline *f)
 	return rc;
 }
 
-/* Chunk by chunk: none is cut if it need not be. */
+/* Adds chunk by chunk, so that the block writer splits a chunk only if it must. */
 static int add_first(struct vv_pack_pipeline *f)
 {
 	const struct vv_pack_buffer *s = f->first.slab;
@@ -232,7 +243,8 @@ static int add_first(struct vv_pack_pipeline *f)
 	return rc;
 }
 
-/* All of the slab, if it can be so: what the flush gives for its memory has held no more than a block. */
+/* Hands over the memory of the slab if all of it is new. The memory that the flush gives in
+ * exchange has held at most a block. */
 static int add_slab(struct vv_pack_pipeline *f, struct vv_pack_buffer *s)
 {
 	bool taken = false;
@@ -264,7 +276,8 @@ static int add(struct vv_pack_pipeline *f, const uint8_t *bytes, size_t n)
 	return rc;
 }
 
-/* Words of which nothing is known lie in their block as they lie in their file: who codes them finds them whole. */
+/* Untyped words keep the alignment they have in their file, so that the codec finds complete
+ * words. */
 static int align(struct vv_pack_pipeline *f, const struct vv_pack_buffer_part *s, size_t used)
 {
 	static const uint8_t zeros[WORD];
@@ -280,7 +293,7 @@ static struct varve_stats *stats_of(struct vv_pack_pipeline *f, const struct vv_
 	return file->other_rank_stats ? file->other_rank_stats : &f->p->st;
 }
 
-/* Its bytes go into the payload; the index learns of them unless it has such content already. */
+/* Appends the chunk to the payload, and adds it to the index unless it is known. */
 static int append(struct vv_pack_pipeline *f, const struct vv_pack_buffer_chunk *c, const uint8_t *bytes, bool known)
 {
 	struct vv_layer_writer *p = f->p;
@@ -297,8 +310,9 @@ static int append(struct vv_pack_pipeline *f, const struct vv_pack_buffer_chunk 
 	return rc ? rc : add(f, bytes, c->len);
 }
 
-/* Numbers are predicted from those in the row and the plane before. A hole in between, of chunks that are stored elsewhere or zero, spoils the
- * prediction of as much as a plane behind it: so few small gaps are not worth it, and the slab is stored whole. */
+/* Numbers are predicted from the previous row and plane. A gap of chunks that are stored elsewhere
+ * or zero spoils the prediction of up to a plane after it. So a few small gaps do not pay, and the
+ * slab is stored in full. */
 static bool is_dense(const struct vv_pack_buffer *s)
 {
 	const struct vv_recipe *r = &s->kind->recipe;
@@ -319,7 +333,7 @@ static bool is_dense(const struct vv_pack_buffer *s)
 	return since && harm / 3 > known + zeros / 32;
 }
 
-/* It is stored already, or zero. */
+/* Refers to a chunk that is stored already, or zero. */
 static int refer(struct vv_pack_pipeline *f, const struct vv_pack_buffer *s, struct placer *pen, const struct vv_pack_buffer_chunk *c)
 {
 	const struct vv_index *x = &f->p->v->index_cache->index;
@@ -345,7 +359,8 @@ static int place_chunk(struct vv_pack_pipeline *f, const struct vv_pack_buffer *
 	uint64_t pos;
 	int rc;
 
-	if (c->found == VV_PACK_BUFFER_NEW && f->opt.dedup) { /* it may be the twin of one just before */
+	/* it may equal a chunk just before it */
+	if (c->found == VV_PACK_BUFFER_NEW && f->opt.dedup) {
 		c->entry = vv_index_find(&p->v->index_cache->index, &c->digest);
 		if (c->entry != VV_INDEX_NONE && c->entry >= p->old_entries)
 			c->found = VV_PACK_BUFFER_STORED;
@@ -365,7 +380,8 @@ static int place_chunk(struct vv_pack_pipeline *f, const struct vv_pack_buffer *
 	return rc ? rc : write_runs(f, pen, c->len, p->layer, pos, false);
 }
 
-/* A new kind begins new blocks, coded its own way, unless both are of those that go together; so does a new file, if its kind is not merged and the block has become large enough. */
+/* A new kind begins new blocks with its own compression, unless both kinds are joint. A new file
+ * does so too, if its kind is not merged and the block is large enough. */
 static int begin_block(struct vv_pack_pipeline *f, struct vv_pack_buffer *s)
 {
 	struct vv_file_set_kind *k = s->kind;
@@ -383,7 +399,7 @@ static int begin_block(struct vv_pack_pipeline *f, struct vv_pack_buffer *s)
 	return rc;
 }
 
-/* Where bytes of a kind came to lie. */
+/* Records a payload range of a kind. */
 static int note_range(struct vv_file_set_kind *k, uint64_t from, uint64_t to)
 {
 	struct vv_file_set_range *last = k->placed.n_ranges ? &k->placed.range[k->placed.n_ranges - 1] : NULL;
@@ -438,7 +454,7 @@ static int place_oldest(struct vv_pack_pipeline *f)
 	if (rc == 0)
 		rc = place(f, s);
 	f->held -= s->len;
-	if (f->opt.rounds && s->len > SLAB) /* there may be many of them */
+	if (f->opt.rounds && s->len > SLAB) /* there may be many slabs */
 		vv_mem_discard(s->bytes + SLAB, s->len - SLAB);
 	s->asked = false;
 	s->n_parts = 0;
@@ -446,7 +462,7 @@ static int place_oldest(struct vv_pack_pipeline *f)
 	return rc;
 }
 
-/* ---- filling --------------------------------------------------------------------------------------------------------------- */
+/* ---- filling --------------------------------------------------------------------------------- */
 
 static struct vv_pack_buffer *filling(struct vv_pack_pipeline *f)
 {
@@ -471,7 +487,7 @@ static int send(struct vv_pack_pipeline *f)
 	f->count++;
 	f->held += s->len;
 	while (rc == 0 && (f->count == f->size || (f->opt.rounds && f->count && f->held + SLAB_OPAQUE > f->opt.memory)))
-		rc = place_oldest(f); /* the next to be filled is always free */
+		rc = place_oldest(f); /* the next slab to fill is always free */
 	return rc;
 }
 
@@ -500,7 +516,7 @@ static int fill(struct vv_pack_pipeline *f, uint32_t kind, uint32_t file, uint64
 	return rc;
 }
 
-/* Zeros that nobody reads. */
+/* Skips a hole: zeros that need not be read. */
 static int pass_hole(struct vv_pack_pipeline *f, uint32_t kind, uint32_t file, uint64_t at, uint64_t len)
 {
 	f->p->st.bytes_zero += len;
@@ -509,7 +525,8 @@ static int pass_hole(struct vv_pack_pipeline *f, uint32_t kind, uint32_t file, u
 	return write_run(f, file, (struct vv_run){ .at = at, .len = len });
 }
 
-/* Holes count in whole slabs, so that what lies between them is cut as if they had been read. */
+/* Holes are skipped in multiples of a slab, so that the data between them is cut as if the holes
+ * had been read. */
 int vv_pack_pipeline_add(struct vv_pack_pipeline *f, uint32_t kind, uint32_t file, uint64_t at, uint64_t len)
 {
 	int rc = 0;
@@ -540,7 +557,7 @@ int vv_pack_pipeline_drain(struct vv_pack_pipeline *f)
 	while (rc == 0 && f->count)
 		rc = place_oldest(f);
 	f->ending = false;
-	f->kind = NULL; /* kinds may come to lie elsewhere before there is more */
+	f->kind = NULL; /* other bytes may follow before there is more of this kind */
 	return rc;
 }
 

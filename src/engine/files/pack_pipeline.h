@@ -1,4 +1,5 @@
-/* Files' bytes on their way into a layer: read and hashed on all cores, in slabs; what is not stored yet goes to the flush, in order. */
+/* Moves the bytes of files into a layer. Slabs are read and hashed on all cores; new content goes
+ * to the flush in order. */
 #ifndef VV_ENGINE_FILES_PACK_PIPELINE_H
 #define VV_ENGINE_FILES_PACK_PIPELINE_H
 
@@ -10,27 +11,27 @@
 struct vv_pack_pipeline;
 
 struct vv_pack_pipeline_options {
-	size_t chunk;  /* of what is not cut by its content */
+	size_t chunk;  /* length of chunks that are not cut by content */
 	bool dedup;
-	struct vv_other_ranks_index *others; /* whose content may be referred to, too */
-	struct vv_rank_dedup_rounds *rounds; /* with whom new content is shared; NULL: nobody */
-	size_t memory; /* for slabs, about */
-	size_t block;  /* the flush's largest */
-	bool single_buffer;     /* nobody else reads meanwhile: one slab will do */
-	bool small_pages;   /* there is too little to fill large pages */
+	struct vv_other_ranks_index *others; /* content of other ranks that may be referred to */
+	struct vv_rank_dedup_rounds *rounds; /* ranks that share new content; NULL: none */
+	size_t memory; /* for slabs, approximately */
+	size_t block;  /* the largest block of the flush */
+	bool single_buffer;     /* no other thread reads meanwhile: one slab suffices */
+	bool small_pages;   /* there are too few bytes to fill large pages */
 	struct vv_progress progress;
 };
 
-/* The pass is open. */
+/* The layer writer's pass must be open. */
 int vv_pack_pipeline_open(struct vv_layer_writer *p, struct vv_file_set *c, const struct vv_pack_pipeline_options *opt, struct vv_pack_pipeline **out);
-/* The next stretch of a file, of a kind. */
+/* Adds the next stretch of a file, of one kind. */
 int vv_pack_pipeline_add(struct vv_pack_pipeline *f, uint32_t kind, uint32_t file, uint64_t at, uint64_t len);
-/* Bytes of our own, as the next and only stretch of a region: where they came to lie. */
+/* Stores bytes of varve itself, as the next and only stretch of a region; *out: their positions. */
 int vv_pack_pipeline_bytes(struct vv_pack_pipeline *f, const uint8_t *bytes, size_t n, struct vv_runs *out);
-/* Everything that was added is placed. */
+/* Places all added bytes. */
 int vv_pack_pipeline_drain(struct vv_pack_pipeline *f);
-/* And where other ranks placed the rest of it is known: after vv_rank_dedup_rounds_finish. */
+/* Resolves the positions of content that other ranks placed, after vv_rank_dedup_rounds_finish. */
 int vv_pack_pipeline_resolve(struct vv_pack_pipeline *f);
-void vv_pack_pipeline_close(struct vv_pack_pipeline *f); /* NULL is fine */
+void vv_pack_pipeline_close(struct vv_pack_pipeline *f); /* NULL is allowed */
 
 #endif

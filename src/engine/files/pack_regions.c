@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_SHORT = 200 }; /* a region's name is that of its file, if it is no longer */
+enum { NAME_SHORT = 200 }; /* a region has the full name of its file up to this length */
 
 static int by_place(const void *a, const void *b)
 {
@@ -13,7 +13,7 @@ static int by_place(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Its runs, in order, and joined. */
+/* Sorts the runs and joins adjacent ones. */
 static int sort_and_join(struct vv_runs *from, struct vv_runs *out)
 {
 	int rc = 0;
@@ -47,14 +47,15 @@ static struct vv_head_region *add_region(struct vv_head *h, const char *name, ui
 	return r;
 }
 
-/* A region is called like its file; where that is too long, by its end and its number. */
+/* A region has the name of its file. If that is too long, it has the end of the name and the number
+ * of the file. */
 static void region_name(const char *name, size_t i, char out[VV_MAX_NAME + 1])
 {
 	size_t n = strlen(name);
 
 	if (n > NAME_SHORT)
 		snprintf(out, VV_MAX_NAME + 1, "...%s#%zu", name + n - NAME_SHORT, i);
-	else if (strncmp(name, "...", 3) == 0) /* it must not be taken for one that was cut */
+	else if (strncmp(name, "...", 3) == 0) /* must not be confused with a shortened name */
 		snprintf(out, VV_MAX_NAME + 1, "%s#%zu", name, i);
 	else
 		snprintf(out, VV_MAX_NAME + 1, "%s", name);

@@ -8,24 +8,26 @@
 #include <string.h>
 
 enum {
-	REMEMBERED = 2 << 20, /* digests of an epoch, by each home rank; half of that is all of a share of files (engine/files/pack.c), or 4 GiB of pages */
+	/* digests of an epoch at each home rank; half of that is a full share of files
+	 * (engine/files/pack.c), or 4 GiB of pages */
+	REMEMBERED = 2 << 20,
 	PLACE = sizeof(struct vv_digest) + sizeof(uint64_t), /* in a message */
 };
 
 struct rank_dedup_rounds_claim {
 	struct vv_digest digest;
 	uint32_t segment;
-	uint64_t decision; /* PENDING: the position is its number among those that are to come */
-	uint64_t pos;     /* STORE: where it was placed */
+	uint64_t decision; /* PENDING: the position is its index in `soon` */
+	uint64_t pos;     /* STORE: its position */
 };
 
-struct soon { /* content that somebody else is storing */
+struct soon { /* content that another rank is storing */
 	struct vv_digest digest;
 	uint32_t home, rank;
-	uint64_t pos; /* when it has come */
+	uint64_t pos; /* once it is known */
 };
 
-struct rank_dedup_rounds_place { /* content that this rank was told lies there */
+struct rank_dedup_rounds_place { /* a position of content that this rank received */
 	struct vv_digest digest;
 	uint32_t rank;
 	uint64_t pos;
@@ -46,13 +48,14 @@ struct vv_rank_dedup_rounds {
 	struct vv_layer_writer *p;
 	struct vv_group *g;
 	struct vv_owner_stream stream;
-	struct rank_dedup_rounds_list claims, judged; /* struct rank_dedup_rounds_claim: of the next round, of the last one */
+	/* struct rank_dedup_rounds_claim: of the next round, of the last round */
+	struct rank_dedup_rounds_list claims, judged;
 	struct rank_dedup_rounds_list soon;           /* struct soon: of the last round */
-	struct rank_dedup_rounds_list waits, ready;   /* struct wait: for those; for such as have come */
-	struct rank_dedup_rounds_list places;         /* struct rank_dedup_rounds_place: of this round */
-	size_t next;                /* of ready */
-	size_t *at;                 /* per rank, in a message */
-	bool over;                  /* nobody claims any more, or all know that it failed */
+	struct rank_dedup_rounds_list waits, ready; /* struct wait: for entries of soon; resolved */
+	struct rank_dedup_rounds_list places; /* struct rank_dedup_rounds_place: of this round */
+	size_t next;                /* index in ready */
+	size_t *at;                 /* per rank, offset in a message */
+	bool over;                  /* no rank claims any more, or all ranks know of a failure */
 };
 
 static void *add(struct rank_dedup_rounds_list *l, size_t size)
@@ -100,7 +103,7 @@ void vv_rank_dedup_rounds_close(struct vv_rank_dedup_rounds *s)
 	vv_mem_free(s);
 }
 
-/* ---- between rounds --------------------------------------------------------------------------------------------------------------- */
+/* ---- between rounds -------------------------------------------------------------------------- */
 
 int vv_rank_dedup_rounds_claim(struct vv_rank_dedup_rounds *s, const struct vv_digest *d, uint32_t segment, uint32_t *claim)
 {
@@ -122,7 +125,8 @@ enum vv_owner_stream_kind vv_rank_dedup_rounds_decision(const struct vv_rank_ded
 	return vv_owner_stream_kind(v);
 }
 
-/* What lies in the layer twice, for its neighbours' sake, has its digest where it is first. */
+/* If the content was placed twice, to keep a slab in one piece, its digest belongs to the first
+ * position. */
 void vv_rank_dedup_rounds_placed(struct vv_rank_dedup_rounds *s, uint32_t claim, uint64_t pos)
 {
 	struct rank_dedup_rounds_claim *c = (struct rank_dedup_rounds_claim *)s->judged.v + claim;
@@ -155,9 +159,9 @@ bool vv_rank_dedup_rounds_next_resolved(struct vv_rank_dedup_rounds *s, uint32_t
 	return true;
 }
 
-/* ---- a round ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- a round --------------------------------------------------------------------------------- */
 
-/* Where the part of each rank begins, in a message of so many bytes of each. */
+/* Finds where the part of each rank begins; len: bytes for each rank. */
 static void find_parts(struct vv_rank_dedup_rounds *s, const uint64_t *len)
 {
 	for (uint32_t r = 0; r < s->g->size; r++)
@@ -207,7 +211,8 @@ static int write_ask(struct vv_rank_dedup_rounds *s, uint64_t more, struct vv_ex
 	return 0;
 }
 
-/* What was heard as a home rank is answered; how long the answers of the other home ranks are follows from what they were asked. */
+/* Answers the claims that this rank received as a home rank. The lengths of the other home ranks'
+ * answers follow from the claims sent to them. */
 static int write_answer(struct vv_rank_dedup_rounds *s, const struct vv_exchange *ask, struct vv_exchange *m)
 {
 	const struct rank_dedup_rounds_claim *claim = s->claims.v;
@@ -231,7 +236,7 @@ static int write_answer(struct vv_rank_dedup_rounds *s, const struct vv_exchange
 	return 0;
 }
 
-/* The next word of a judge. */
+/* The next word of a home rank's answer. */
 static uint64_t get(struct vv_rank_dedup_rounds *s, const struct vv_exchange *m, uint32_t home)
 {
 	uint64_t word;
@@ -276,7 +281,8 @@ static int read_decision(struct vv_rank_dedup_rounds *s, const struct vv_exchang
 	return 0;
 }
 
-/* What was promised in the last round, and who waits for it. */
+/* Reads the positions of the last round's PENDING content, and resolves the runs that wait for
+ * them. */
 static int read_places(struct vv_rank_dedup_rounds *s, const struct vv_exchange *m)
 {
 	struct soon *soon = s->soon.v;
@@ -318,7 +324,7 @@ static int read_answer(struct vv_rank_dedup_rounds *s, const struct vv_exchange 
 	return rc;
 }
 
-/* ---- is it there? -------------------------------------------------------------------------------------------------------------------- */
+/* ---- confirmation of positions --------------------------------------------------------------- */
 
 static int write_places(struct vv_rank_dedup_rounds *s, struct vv_exchange *m)
 {
@@ -338,7 +344,7 @@ static int write_places(struct vv_rank_dedup_rounds *s, struct vv_exchange *m)
 	return 0;
 }
 
-/* Of what this layer will name in its DIGESTS. */
+/* Looks in the digests that this layer will write to its DIGESTS. */
 static bool is_at(const struct vv_digests *d, uint64_t pos, const struct vv_digest *digest)
 {
 	const struct vv_digest_group *g = d->group;
@@ -372,8 +378,8 @@ static int check_places(const struct vv_rank_dedup_rounds *s, const struct vv_ex
 	return 0;
 }
 
-/* A run says where bytes are, not what they are: who reads them there would not see that they are others. So what a rank was told is checked by
- * who has them, before anything counts. */
+/* A run holds the position of bytes, not their digest, so a reader would not notice wrong bytes. So
+ * the rank that holds the bytes checks every reported position before anything is committed. */
 static int confirm(struct vv_rank_dedup_rounds *s, int rc)
 {
 	struct vv_exchange m = { 0 };

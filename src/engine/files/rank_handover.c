@@ -12,7 +12,8 @@
 
 enum {
 	STRETCH = VV_RECIPES_INTERLEAVE_MEMORY,
-	SHARE = 8, /* of the memory that is free: what a rank is handed takes no more */
+	/* received memory takes at most this fraction of the free memory: one part in eight */
+	SHARE = 8,
 };
 
 struct rank_handover_page {
@@ -21,14 +22,15 @@ struct rank_handover_page {
 	bool zero;
 };
 
-struct rank_handover_stretch { /* of this rank's files, and who is to place it */
+struct rank_handover_stretch { /* a stretch of this rank's files, and the member that places it */
 	struct vv_file_span span;
-	uint32_t to; /* number of the member */
-	struct rank_handover_page *page; /* if that is another one */
+	uint32_t to; /* index of the member */
+	struct rank_handover_page *page; /* its pages, if the member is another rank */
 	size_t n, cap;
 };
 
-struct notice { /* where something came to lie; numbers are as this machine has them, which is the others' as well */
+/* a reported position; numbers are in the byte order of this machine, which all ranks share */
+struct notice {
 	uint64_t file;
 	struct vv_run run;
 };
@@ -38,27 +40,30 @@ struct vv_rank_handover {
 	struct vv_group *g;
 	struct vv_file_set *file_set;
 	struct vv_rank_handover_options opt;
-	uint32_t member[VV_RANK_HANDOVER_RANKS], n_members, self; /* ranks, ascending; this one is member[self] */
-	uint64_t most; /* bytes that it may hand over */
+	/* ranks, ascending; this one is member[self] */
+	uint32_t member[VV_RANK_HANDOVER_RANKS], n_members, self;
+	uint64_t most; /* bytes that this rank may hand over */
 	struct rank_handover_stretch *stretch;
 	size_t n_stretches, stretches_cap;
 	pthread_mutex_t lock;
-	struct vv_err_state error; /* of a stretch */
-	struct vv_file_span *rest; /* what is not handed over */
+	struct vv_err_state error; /* of the first stretch that failed */
+	struct vv_file_span *rest; /* spans that are not handed over */
 	size_t n_rest, rest_cap;
 	struct vv_handover_messages handed[VV_RANK_HANDOVER_RANKS]; /* to each member */
-	struct varve_stats counts[VV_RANK_HANDOVER_RANKS]; /* what became of what it handed over */
-	struct vv_exchange mail; /* what came */
-	size_t n_own;        /* files */
+	/* counters of the bytes that each member handed over */
+	struct varve_stats counts[VV_RANK_HANDOVER_RANKS];
+	struct vv_exchange mail; /* the received messages */
+	size_t n_own;        /* files of this rank */
 	struct file_owner {
 		uint32_t member, file;
-	} *remote_file; /* of each file behind them */
+	} *remote_file; /* of each file behind the own ones */
 	size_t n_remote_files, remote_files_cap;
 };
 
-/* ---- who with whom ------------------------------------------------------------------------------------------------------------ */
+/* ---- members --------------------------------------------------------------------------------- */
 
-/* Ranks of one host, by eights. Does anybody have company? That is the same on all ranks. */
+/* Forms groups of eight ranks of one host. Returns whether any rank shares its host; the result is
+ * the same on all ranks. */
 static bool find_members(struct vv_rank_handover *s)
 {
 	const struct vv_group *g = s->g;
@@ -76,7 +81,7 @@ static bool find_members(struct vv_rank_handover *s)
 	return company;
 }
 
-/* Nobody hands anything over, or each rank at most so many bytes. */
+/* The limit of bytes that each rank hands over, the same on all ranks; 0 if a rank is excluded. */
 static int find_most(struct vv_rank_handover *s)
 {
 	uint64_t free = vv_mem_available();
@@ -85,7 +90,7 @@ static int find_most(struct vv_rank_handover *s)
 	return vv_comm_allreduce(s->g->comm, &s->most, 1, VARVE_MIN);
 }
 
-/* ---- what is handed over ------------------------------------------------------------------------------------------------------- */
+/* ---- choice of stretches --------------------------------------------------------------------- */
 
 static int add_stretch(struct vv_rank_handover *s, struct vv_file_span span, uint32_t to)
 {
@@ -96,7 +101,8 @@ static int add_stretch(struct vv_rank_handover *s, struct vv_file_span span, uin
 	return rc;
 }
 
-/* A place is counted in the memory of one kind, of one file; so many bytes of it are before the span. */
+/* Stretches are counted in the memory of one kind of one file; `before`: its bytes before the
+ * span. */
 static int cut_span(struct vv_rank_handover *s, struct vv_file_span x, uint64_t before)
 {
 	const struct vv_file_set_kind *k = &s->file_set->kind[x.kind_id];
@@ -168,7 +174,7 @@ static void look(void *arg, size_t i)
 	vv_mem_unmap(bytes, (size_t)x->span.len);
 }
 
-/* What this rank knows to be stored it refers to itself. */
+/* This rank refers to known content itself. */
 static bool is_known(struct vv_rank_handover *s, const struct rank_handover_page *page)
 {
 	struct varve *v = s->p->v;
@@ -215,7 +221,7 @@ static int share_out(struct vv_rank_handover *s, const struct rank_handover_stre
 	return rc;
 }
 
-/* Its spans are those that are left then. */
+/* Chooses the stretches to hand over; the file set keeps the other spans. */
 static int choose(struct vv_rank_handover *s)
 {
 	uint64_t sum = 0;
@@ -241,7 +247,7 @@ static int choose(struct vv_rank_handover *s)
 	return 0;
 }
 
-/* ---- there -------------------------------------------------------------------------------------------------------------------- */
+/* ---- handover -------------------------------------------------------------------------------- */
 
 static int write_messages(struct vv_rank_handover *s)
 {
@@ -282,7 +288,7 @@ static int add_remote_file(struct vv_rank_handover *s, uint32_t member, uint32_t
 	return 0;
 }
 
-/* The files of a member, behind those that are there. */
+/* Adds the files of a member behind the present ones. */
 static int welcome(struct vv_rank_handover *s, uint32_t member, const uint8_t *message, size_t n)
 {
 	struct vv_handover_messages in = { 0 };
@@ -368,7 +374,7 @@ void vv_rank_handover_close(struct vv_rank_handover *s)
 	vv_mem_free(s);
 }
 
-/* ---- and back --------------------------------------------------------------------------------------------------------------------- */
+/* ---- return of positions --------------------------------------------------------------------- */
 
 static int write_notices(struct vv_rank_handover *s, struct vv_exchange *m)
 {
@@ -417,10 +423,11 @@ static int take_run(struct vv_rank_handover *s, uint32_t file, const struct vv_r
 	return rc;
 }
 
-/* Where a member says that lies what it was handed: all of that, and nothing else. */
+/* Reads the positions that a member reports. They must cover exactly the memory that it
+ * received. */
 static int read_notices(struct vv_rank_handover *s, const struct vv_handover_messages *handed, struct notice *v, size_t n)
 {
-	uint64_t used = 0; /* of parcel k */
+	uint64_t used = 0; /* bytes of message k */
 	size_t k = 0;
 	int rc = 0;
 
@@ -466,7 +473,8 @@ static int read_answers(struct vv_rank_handover *s, const struct vv_exchange *m)
 	return rc;
 }
 
-/* Each byte is counted once, by the rank whose it is. What its host found to be twice in the epoch is of another rank, seen from there. */
+/* Each byte is counted once, by the rank that owns it. A duplicate that the placing rank found
+ * within the epoch counts for the owner as a duplicate of another rank. */
 static int count(struct vv_rank_handover *s, int rc)
 {
 	enum { TIME, RANKS, NEW, ZERO, COUNTS };

@@ -1,8 +1,12 @@
-/* Memory that is alike on several ranks, and not the same: pages of programs that were started apart differ in every pointer. Digests do not find that; a
- * trail does (codec/word_history.c), if one rank codes all of it. So before anything is placed the ranks of a host hand over what is new to them: memory is
- * cut into stretches, and the same stretch of all ranks goes to one of them, another stretch to another one, so that all code equally much. What a rank was
- * handed it places next to its own, as if it were of files of its own, and tells in the end where it came to lie. A run names the layer that has the
- * bytes, so readers need to know nothing of it. */
+/* Joint compression of memory that is similar, but not equal, on several ranks. Pages of programs
+ * that were started separately differ in every pointer. Digests do not find this similarity; a word
+ * history does (codec/word_history.c), if one rank compresses all of the memory.
+ *
+ * So the ranks of a host hand over new content before anything is placed. Memory is cut into
+ * stretches. The same stretch of all ranks goes to one rank and the next stretch to another, so
+ * that all ranks compress about equal amounts. A rank places the received memory beside its own, as
+ * if it came from its own files, and finally reports the positions. Readers do not depend on this:
+ * a run names the layer that has the bytes. */
 #ifndef VV_ENGINE_FILES_RANK_HANDOVER_H
 #define VV_ENGINE_FILES_RANK_HANDOVER_H
 
@@ -10,7 +14,8 @@
 #include "engine/files/other_ranks_index.h"
 #include "engine/write/layer_writer.h"
 
-enum { VV_RANK_HANDOVER_RANKS = 8 }; /* that hand over to each other, at most: who restores one of them reads blocks of all */
+/* ranks that hand over to each other, at most: a restore of one rank reads blocks of all */
+enum { VV_RANK_HANDOVER_RANKS = 8 };
 
 struct vv_rank_handover;
 
@@ -18,14 +23,18 @@ struct vv_rank_handover_options {
 	const struct vv_pack_options *pack;
 	struct vv_other_ranks_index *others;
 	size_t chunk;
-	bool excluded; /* this rank cannot take part: then no rank hands anything over */
+	bool excluded; /* this rank cannot take part: then no rank hands over memory */
 };
 
-/* All ranks, each with what became of its part, when kinds are decided (engine/files/recipes.h) and nothing is placed. The file set's spans are those that this rank
- * is to place afterwards; files of the others are behind its own. *out is NULL where nobody hands anything over. */
+/* Called by all ranks, each with the result of its part, after kinds are decided
+ * (engine/files/recipes.h) and before anything is placed. Afterwards the spans of the file set are
+ * those that this rank places; files of other ranks follow its own. The result is NULL if no rank
+ * hands over memory. */
 int vv_rank_handover_open(struct vv_layer_writer *p, struct vv_file_set *c, const struct vv_rank_handover_options *opt, int rc, struct vv_rank_handover **out);
-/* All ranks, when everything is placed: who owns the bytes learns where they are, and the file set has its own files again. NULL is fine: returns rc. */
+/* Called by all ranks when everything is placed. The owner of the bytes receives their positions,
+ * and the file set has its own files again. If g is NULL, it returns rc. */
 int vv_rank_handover_return(struct vv_rank_handover *g, int rc);
-void vv_rank_handover_close(struct vv_rank_handover *g); /* NULL is fine; the file set is not read any more */
+/* NULL is allowed; does not access the file set */
+void vv_rank_handover_close(struct vv_rank_handover *g);
 
 #endif

@@ -10,35 +10,38 @@
 #include <string.h>
 
 enum {
-	TINY = 4 << 10,           /* what has fewer bytes in all files goes with the skeleton */
-	LITTLE = 1 << 20,         /* memory of all kinds */
-	LEAST = 128 << 10,        /* memory of one kind that has blocks of its own */
+	TINY = 4 << 10,           /* kinds with fewer bytes in all files join the skeleton */
+	LITTLE = 1 << 20,         /* bytes of memory of all kinds */
+	LEAST = 128 << 10,        /* memory of one kind needs so many bytes for its own blocks */
 	LEVEL_LITTLE = 19,
 	BLOCK = 1 << 20,
-	BLOCK_PLAIN = 4 << 20,    /* of what nobody understands and nothing shrinks: a slab as it was read */
+	BLOCK_PLAIN = 4 << 20,    /* for untyped, incompressible bytes: a slab as it was read */
 	BLOCK_MERGED = 8 << 20,
-	BLOCK_TRAIL = 32 << 20,   /* ranks that are much alike must be in one */
-	OLDEST = 16,              /* epochs for which a choice is not questioned */
+	BLOCK_TRAIL = 32 << 20,   /* similar ranks must share a block */
+	OLDEST = 16,              /* epochs before a choice is reconsidered */
 	LEVEL_SKELETON = 6,
-	LEAST_REPORTED = 64 << 10,    /* what was coded tells nothing if there is less of it */
-	LEAST_RATIO = 1200,       /* in thousandths: what hardly shrinks by itself is noise, and alike to nothing */
-	WINDOW_MEMORY = 25,       /* as large as its blocks */
+	LEAST_REPORTED = 64 << 10,    /* fewer compressed bytes show nothing about a recipe */
+	/* in thousandths: bytes that hardly shrink alone are noise, and similar to nothing */
+	LEAST_RATIO = 1200,
+	WINDOW_MEMORY = 25,       /* log2 of bytes: as large as its blocks */
 	WINDOW = VV_RECIPE_SEARCH_BYTES,
-	FAR = 8,                  /* windows that are looked at for one full of what is new */
+	FAR = 8,                  /* windows to search for one full of new bytes */
 	MAX_SEEN = 1024,
 	BOX_ROW = 32,             /* numbers in a row of a box, */
 	BOX_ROWS = 16,            /* and rows in a plane of it */
-	FEW_SPANS = 64,           /* in which a box is soon found */
-	SHARE = 24,               /* one part in so many is looked at, */
-	SHARE_PARTIAL = 16,       /* more of what holds several arrays, */
-	SHARE_MAX = 4,            /* and of unknown bytes most, where time does not matter */
+	FEW_SPANS = 64,           /* in which a box is found quickly */
+	SHARE = 24,               /* the fraction of the bytes to sample: one in so many, */
+	SHARE_PARTIAL = 16,       /* more for kinds that hold several arrays, */
+	SHARE_MAX = 4,            /* most for untyped bytes if time does not matter */
 	LEAST_SAMPLES = 2, LEAST_SAMPLE = 16 << 10, /* bytes */
-	GROWN = 4,                /* and a choice is made anew if there is so many times as much that is new */
-	EASY = 8,                 /* times shorter: of what is nearly constant, which says nothing of what comes */
+	GROWN = 4, /* a choice is repeated if there are so many times more new bytes */
+	/* a ratio that only nearly constant bytes reach; they do not predict later ones */
+	EASY = 8,
 };
 
 static const double MERGE = 1.10;
-/* So much smaller must be what is coded together: it takes twice the time, and who wants one file reads of all. */
+/* Joint compression must be better by this factor: it takes twice the time, and reading one file
+ * reads parts of all. */
 static const double pays[] = { [VV_PACK_FAST] = 1.25, [VV_PACK_DEFAULT] = 1.15, [VV_PACK_MAX] = 1.03 };
 
 const struct vv_codec *vv_recipes_codec(const struct vv_file_set_kind *k)
@@ -65,7 +68,7 @@ size_t vv_recipes_largest_block(const struct vv_file_set *c)
 	return most;
 }
 
-/* ---- samples --------------------------------------------------------------------------------------------------------------- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 struct recipes_source { /* the spans of a kind in one file: one stream */
 	const uint32_t *span;
@@ -73,27 +76,30 @@ struct recipes_source { /* the spans of a kind in one file: one stream */
 	uint64_t len;
 };
 
-struct pick { /* what is found out of a kind */
+struct pick { /* the choice for one kind */
 	const struct varve *v;
 	struct vv_file_set *file_set;
 	struct vv_file_set_kind *kind;
-	const struct vv_manifest_kind *before; /* how it was coded last time; NULL: it was not there */
+	/* its recipe in the last epoch; NULL: it did not exist */
+	const struct vv_manifest_kind *before;
 	const struct vv_pack_options *opt;
-	bool little; /* memory, in all: it may be coded as well as can be */
+	bool little; /* there is little memory in all: the best compression is affordable */
 	size_t chunk;
-	const uint32_t *span; /* its own */
+	const uint32_t *span; /* spans of the kind */
 	size_t n_spans;
 	struct recipes_source *source;
 	size_t n_sources;
-	uint8_t *bytes; /* room for one that is looked at, and then for all samples */
+	uint8_t *bytes; /* room for one window, then for all samples */
 	struct vv_sample sample[VV_RECIPE_SEARCH_SAMPLES];
 	size_t n_samples;
-	struct vv_digest *seen; /* of chunks in samples */
+	struct vv_digest *seen; /* digests of chunks in samples */
 	size_t n_seen;
-	uint64_t share; /* one part in so many is looked at */
-	size_t most; /* bytes of a sample: what little there is must not cost more to taste than to code */
+	uint64_t share; /* the fraction to sample: one in so many */
+	/* bytes of a sample: sampling a small kind must not cost more than compressing it */
+	size_t most;
 	bool boxed;
-	size_t looked, fresh; /* bytes: in windows; of them such that no epoch has, and no other sample */
+	/* bytes in windows; bytes of these that are in no epoch and no other sample */
+	size_t looked, fresh;
 	int rc;
 	struct vv_err_state error;
 };
@@ -133,7 +139,7 @@ static bool is_known(struct pick *p, const uint8_t *bytes, size_t n)
 	return vv_index_find(&p->v->index_cache->index, &d) != VV_INDEX_NONE;
 }
 
-/* Of n bytes those that are new go to the end of the sample, as many as it may have. */
+/* Appends the new ones of n bytes to the sample, up to its limit. */
 static void keep_fresh(struct pick *p, const uint8_t *bytes, size_t n, struct vv_sample *s, uint8_t *to)
 {
 	for (size_t at = 0, len, some; at < n; at += len) {
@@ -148,8 +154,8 @@ static void keep_fresh(struct pick *p, const uint8_t *bytes, size_t n, struct vv
 	}
 }
 
-/* Dedup takes what is known before anything is coded, so a recipe is chosen by what is not, as it will lie in the payload: from some place on, until
- * there is enough of it. */
+/* Dedup removes known content before compression, so a recipe is chosen by new content only. A
+ * sample starts at some offset and takes new content, in payload order, until it is full. */
 static int take_sample(struct pick *p, const struct recipes_source *s, double where)
 {
 	uint8_t *bytes = p->bytes, *to = bytes + (p->n_samples + 1) * WINDOW;
@@ -170,10 +176,11 @@ static int take_sample(struct pick *p, const struct recipes_source *s, double wh
 	return rc;
 }
 
-/* ---- boxes ----------------------------------------------------------------------------------------------------------------- */
+/* ---- boxes ----------------------------------------------------------------------------------- */
 
-/* A window that holds hardly a plane of an array, or a row, shows nothing of how planes and rows follow each other. So of such an array a box is
- * taken, with rows and planes of its own; in the recipe they are replaced by those of the array. */
+/* A window of less than about a plane or a row of an array does not show how planes and rows
+ * continue. So a box is taken of such an array, with its own rows and planes. In the recipe the
+ * array's rows and planes replace them. */
 static bool wants_box(const struct pick *p)
 {
 	const struct vv_form *f = &p->kind->form;
@@ -230,9 +237,9 @@ static void leave_box(const struct vv_form *f, struct vv_recipe *r)
 	}
 }
 
-/* ---- places ---------------------------------------------------------------------------------------------------------------- */
+/* ---- sampling -------------------------------------------------------------------------------- */
 
-/* One part in so many of what there is. */
+/* The number of samples for the given fraction of the bytes. */
 static size_t samples_wanted(const struct pick *p)
 {
 	uint64_t each = p->kind->raw / p->n_sources < WINDOW ? p->kind->raw / p->n_sources + 1 : WINDOW;
@@ -241,8 +248,9 @@ static size_t samples_wanted(const struct pick *p)
 	return want < LEAST_SAMPLES ? LEAST_SAMPLES : want > VV_RECIPE_SEARCH_SAMPLES ? VV_RECIPE_SEARCH_SAMPLES : want;
 }
 
-/* Of variables the same place in each of several files; of what is no single array pairs of files, each at another place, since it is not alike
- * everywhere. Few long samples tell more than many short ones. */
+/* For a variable, samples the same offset in several files. For bytes that are not a single array,
+ * samples pairs of files at different offsets, because they vary. Few long samples show more than
+ * many short ones. */
 static int take_samples(struct pick *p)
 {
 	size_t want = samples_wanted(p), files = want < p->n_sources ? want : p->n_sources;
@@ -276,7 +284,7 @@ static int find_sources(struct pick *p)
 	return 0;
 }
 
-/* ---- choosing ------------------------------------------------------------------------------------------------------------- */
+/* ---- choosing -------------------------------------------------------------------------------- */
 
 static const struct vv_manifest_kind *find_before(const struct vv_manifest *m, const struct vv_file_set_kind *k)
 {
@@ -290,21 +298,22 @@ static const struct vv_manifest_kind *find_before(const struct vv_manifest *m, c
 	return NULL;
 }
 
-/* Does it still do about what it did when it was chosen, and is there not much more to be coded than there was then? Choosing costs as much as coding
- * some times over, so it is not done for a little. */
+/* Does the recipe still perform about as well as when it was chosen, and has the amount of new
+ * bytes not grown much? A choice costs several times a compression, so it is not repeated for small
+ * changes. */
 static bool holds(const struct vv_manifest_kind *b, uint64_t fresh)
 {
 	return b->expected_ratio && b->age < OLDEST && fresh <= GROWN * b->basis &&
 	       (b->fresh < LEAST_REPORTED || !b->stored || b->fresh * 1000 * 20 >= b->stored * (uint64_t)b->expected_ratio * 17);
 }
 
-/* What did not gain by being coded together, and now shrinks less, will not gain by it now. */
+/* A kind that did not gain by joint compression, and now shrinks less, will not gain now either. */
 static bool is_worn(const struct vv_manifest_kind *b, uint64_t fresh)
 {
 	return b->expected_ratio && !b->merged && b->age < OLDEST && fresh <= GROWN * b->basis;
 }
 
-/* What was chosen for a field before anything had happened in it is not for one in which something has. */
+/* A recipe chosen for a nearly constant field does not suit the field after it has changed. */
 static int is_easy_still(const struct pick *p, const struct vv_manifest_kind *b, bool *still)
 {
 	double ratio = EASY;
@@ -319,7 +328,7 @@ static bool is_large(const struct pick *p)
 	return p->kind->raw / p->n_sources > BLOCK_MERGED / 4;
 }
 
-/* What is best if each file's instance is coded by itself. */
+/* The best recipe if the instance of each file is compressed separately. */
 static int try_apart(struct pick *p, struct vv_recipe_search *out)
 {
 	struct vv_form form = p->boxed ? box_form(&p->kind->form) : p->kind->form;
@@ -330,8 +339,9 @@ static int try_apart(struct pick *p, struct vv_recipe_search *out)
 	return rc;
 }
 
-/* And if those of all files are together. Large ones cannot be in one block, but stretches of them: they are short, and what is far before a
- * number is not there to predict it. */
+/* The best recipe if the instances of all files are compressed together. Large instances do not fit
+ * in one block, only short stretches of them. So distant neighbours of a number are not available
+ * to predict it. */
 static int try_together(struct pick *p, const struct vv_recipe_search *apart, struct vv_recipe_search *out)
 {
 	struct vv_form form = p->kind->form;
@@ -363,7 +373,7 @@ static bool reuse(struct vv_file_set_kind *k, const struct vv_manifest_kind *b)
 	return true;
 }
 
-/* As the policy has it; of little memory no samples are needed, a trail does best. */
+/* The code of the policy. Little memory needs no samples: the trail predictor is best for it. */
 static enum vv_segment_policy_code code_of(const struct pick *p)
 {
 	if (p->kind->joint || (p->kind->segment && p->little && p->file_set->policy.rule[p->kind->segment].code == VV_SEGMENT_POLICY_AUTO))
@@ -371,7 +381,7 @@ static enum vv_segment_policy_code code_of(const struct pick *p)
 	return (enum vv_segment_policy_code)p->file_set->policy.rule[p->kind->segment].code;
 }
 
-/* Memory is alike here and there, near and far: it is coded in large blocks, together. */
+/* Memory has near and distant similarities, so it is compressed jointly in large blocks. */
 static void apply_policy(const struct pick *p, enum vv_segment_policy_code code)
 {
 	static const int8_t bytes[] = { 1, 3, 9 }, trails[] = { 1, 6, 12 };
@@ -408,7 +418,8 @@ void vv_recipes_join_ranks(const struct vv_file_set *c, uint32_t kind, const str
 	k->decided = k->interleaved = true;
 }
 
-/* Numbers are, unless they fit into one block; memory that follows a trail, always: the nearer, the better what is alike is found. */
+/* Is the kind interleaved? Numbers are, unless they fit in one block. Memory with the trail
+ * predictor always is: nearer similarities are found better. */
 static bool is_braided(const struct pick *p)
 {
 	const struct vv_file_set_kind *k = p->kind;
@@ -443,7 +454,8 @@ static int choose(struct pick *p)
 	k->recipe = search.recipe;
 	k->expected_ratio = search.ratio < 4e6 ? (uint32_t)(search.ratio * 1000) : UINT32_MAX;
 	k->basis = fresh;
-	/* samples of memory show what is near: not the other copy of an array, nor the same one of another process */
+	/* samples of memory show near similarities only: neither the second copy of an array, nor
+	 * the same array of another process */
 	if (k->segment && k->recipe.coder == VV_CODEC_ZSTD && k->recipe.predictor != VV_PREDICT_TRAIL && (k->recipe.width == 1 || p->opt->effort != VV_PACK_FAST))
 		k->recipe.window = WINDOW_MEMORY;
 	k->merged |= k->segment != VV_SEGMENT_NONE;
@@ -537,7 +549,7 @@ static void fold_tiny(struct vv_file_set *c)
 		}
 }
 
-/* A block of its own is too much for a little memory of one kind, which is like that of another. */
+/* Little memory of one kind does not justify its own block, and resembles that of another kind. */
 static void join_little(struct vv_file_set *c)
 {
 	for (size_t i = 1; i < c->n_kinds; i++) {
@@ -548,10 +560,10 @@ static void join_little(struct vv_file_set *c)
 	}
 }
 
-/* ---- Islam 2012 -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Islam 2012 ------------------------------------------------------------------------------ */
 
-/* The paper's codecs: FPC for doubles, fpzip for floats, an LZ for all else, then deflate; with one pass only, deflate where nothing is known of the
- * bytes, else the first. */
+/* The codecs of Islam 2012: FPC for doubles, fpzip for floats, an LZ for all else; then deflate.
+ * With a single pass: deflate for untyped bytes, else the first codec. */
 static struct vv_recipe paper_recipe(const struct vv_file_set_kind *k, bool variable, bool single)
 {
 	struct vv_recipe r = { .width = 1, .record = 1, .predictor = VV_PREDICT_LZ, .coder = single && variable ? VV_CODEC_NONE : VV_CODEC_PAPER };
@@ -583,7 +595,7 @@ static int as_in_paper(struct vv_file_set *c, const struct vv_pack_options *opt)
 	return 0;
 }
 
-/* The skeleton and small files: bytes of all files together, of which no sample is taken. */
+/* The skeleton and small files: bytes of all files together, without samples. */
 static void code_as_bytes(struct vv_file_set *c, enum vv_pack_effort effort, bool coding)
 {
 	int level = effort == VV_PACK_FAST ? 1 : effort == VV_PACK_MAX ? 19 : LEVEL_SKELETON;

@@ -19,7 +19,7 @@ size_t vv_segment_policy_next(const struct vv_segment_policy_rule *r, size_t chu
 	return page < n ? page : n;
 }
 
-/* ---- words -------------------------------------------------------------------------------------------------------- */
+/* ---- parsing --------------------------------------------------------------------------------- */
 
 static int set_cut(struct vv_segment_policy_rule *r, const char *word)
 {

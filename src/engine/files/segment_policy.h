@@ -1,4 +1,5 @@
-/* What is done with each segment of a process's memory: how it is cut into the chunks that are looked up, and how what is new is coded. */
+/* The policy for each segment of a process's memory: how it is cut into chunks for lookup, and how
+ * new content is compressed. */
 #ifndef VV_ENGINE_FILES_SEGMENT_POLICY_H
 #define VV_ENGINE_FILES_SEGMENT_POLICY_H
 
@@ -12,7 +13,7 @@ enum vv_segment_policy_code { VV_SEGMENT_POLICY_AUTO, VV_SEGMENT_POLICY_ZSTD, VV
 
 struct vv_segment_policy_rule {
 	uint8_t cut, code;
-	size_t page; /* 0: as large as other chunks */
+	size_t page; /* 0: the size of other chunks */
 	union {
 		struct vv_cdc gear;
 		struct vv_rabin rabin;
@@ -20,13 +21,16 @@ struct vv_segment_policy_rule {
 };
 
 struct vv_segment_policy {
-	struct vv_segment_policy_rule rule[VV_SEGMENTS]; /* the first is that of files nobody understands */
+	/* the first is the rule of untyped files */
+	struct vv_segment_policy_rule rule[VV_SEGMENTS];
 };
 
-/* text: NULL, or "SEGMENT=CUT[+CODE],..." with CUT pages[:SIZE], gear[:MIN/AVG/MAX] or rabin[:MIN/AVG/MAX], CODE auto, zstd, trail, deflate or none, and
- * SEGMENT a name of core/format/segment.h or "all". VV_EINVAL says what is wrong. */
+/* text: NULL, or "SEGMENT=CUT[+CODE],...". CUT is pages[:SIZE], gear[:MIN/AVG/MAX] or
+ * rabin[:MIN/AVG/MAX]. CODE is auto, zstd, trail, deflate or none. SEGMENT is a name of
+ * core/format/segment.h or "all". The message of VV_EINVAL explains the error. */
 int vv_segment_policy_init(struct vv_segment_policy *p, const char *text);
-/* The length of the chunk that begins at p, of which there are n bytes and no more. chunk: a page, where the rule does not say how large one is. */
+/* The length of the chunk that begins at p; n bytes are available. chunk: the page size if the rule
+ * has none. */
 size_t vv_segment_policy_next(const struct vv_segment_policy_rule *r, size_t chunk, const uint8_t *p, size_t n);
 
 #endif

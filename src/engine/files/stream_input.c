@@ -7,13 +7,15 @@
 #include <string.h>
 
 enum {
-	HOLD = 64 << 20, /* of skeleton: if there is more, it is not held back until the end */
-	GRAIN = 1 << 20, /* then it goes in multiples of this, so that it is cut into the same chunks every time */
+	HOLD = 64 << 20, /* bytes of skeleton that are held back until the end, at most */
+	/* a larger skeleton is stored in multiples of this, so that it is cut into the same chunks
+	 * every time */
+	GRAIN = 1 << 20,
 };
 
-/* ---- files ------------------------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
-/* What comes next is of the same file, as a rule, or of one of the last. */
+/* The next part usually belongs to the same file, or to one of the last. */
 static uint32_t find_file(const struct vv_file_set *c, uint32_t last, const char *name)
 {
 	size_t i = c->n_files;
@@ -48,7 +50,7 @@ static int add_file(const struct vv_stream_input *in, struct vv_file_set *c, con
 	return 0;
 }
 
-/* ---- what is held ------------------------------------------------------------------------------------------------------------ */
+/* ---- held bytes ------------------------------------------------------------------------------ */
 
 int vv_stream_input_add(struct vv_file_set *c, uint32_t file, uint32_t kind, uint64_t at, const uint8_t *bytes, size_t n)
 {
@@ -93,7 +95,7 @@ static int take_skeleton(struct vv_file_set *c, struct vv_file_set_file *f, cons
 	return vv_buf_check(&f->skeleton);
 }
 
-/* The file is longer by it. */
+/* Extends the file by the part. */
 static int take_part(const struct vv_stream_input *in, struct vv_file_set *c, const struct vv_stream_input_part *p, uint32_t *last)
 {
 	uint32_t file = find_file(c, *last, p->name);
@@ -111,7 +113,7 @@ static int take_part(const struct vv_stream_input *in, struct vv_file_set *c, co
 	return p->variable ? take_variable(c, file, at, p) : take_skeleton(c, &c->file[file], p);
 }
 
-/* ---- skeleton ---------------------------------------------------------------------------------------------------------------- */
+/* ---- skeleton -------------------------------------------------------------------------------- */
 
 static uint64_t skeleton_left(const struct vv_file_set *c, size_t grain)
 {
@@ -122,7 +124,8 @@ static uint64_t skeleton_left(const struct vv_file_set *c, size_t grain)
 	return sum;
 }
 
-/* At the end all of it; before that what is too much to be held: of each file as much as is a multiple of a grain, or all, of many small files. */
+/* At the end offers all of the skeleton. Before that it offers the excess: of each file a multiple
+ * of a grain, or all if there are many small files. */
 static int offer_skeleton(struct vv_file_set *c, bool more)
 {
 	size_t grain = 1;
@@ -142,7 +145,7 @@ static int offer_skeleton(struct vv_file_set *c, bool more)
 	return rc;
 }
 
-/* What was offered is stored. */
+/* Frees the offered bytes, which are stored. */
 static void let_go(struct vv_file_set *c)
 {
 	c->n_spans = c->n_held = 0;
@@ -157,7 +160,7 @@ static void let_go(struct vv_file_set *c)
 	}
 }
 
-/* ---- taking ------------------------------------------------------------------------------------------------------------------ */
+/* ---- input ----------------------------------------------------------------------------------- */
 
 static int by_place(const void *one, const void *other)
 {

@@ -1,5 +1,6 @@
-/* Files that come by themselves, from pipes: their lengths are known when they end. As much of them is held in memory as their source can hold, all of it
- * if need be; then it is packed like files on a disk, kind by kind. What is no memory of a process, small as it is, stays until all have come. */
+/* Files that are streamed from pipes; their lengths are known at their ends. A load of them, as
+ * large as the source can hold, is kept in memory and packed like files on a disk, kind by kind.
+ * Small content that is not process memory stays until all files have come. */
 #ifndef VV_ENGINE_FILES_STREAM_INPUT_H
 #define VV_ENGINE_FILES_STREAM_INPUT_H
 
@@ -8,29 +9,36 @@
 enum vv_stream_input_next {
 	VV_STREAM_INPUT_END,
 	VV_STREAM_INPUT_PART,
-	VV_STREAM_INPUT_PAUSE, /* the source can hold no more: what it told must be stored before it is asked again */
+	/* the source can hold no more: its parts must be stored before the next call */
+	VV_STREAM_INPUT_PAUSE,
 };
 
 struct vv_stream_input_part { /* the next stretch of a file */
-	const char *name;     /* it stays until the epoch is laid down, and is the same pointer for the same file */
-	const char *variable; /* what it is: what has one name is of one kind; NULL: skeleton, and then all of the file is */
+	const char *name; /* valid until the epoch is written; the same pointer for the same file */
+	/* parts of one name are of one kind; NULL: skeleton, and then the whole file is skeleton */
+	const char *variable;
 	uint8_t segment;      /* enum vv_segment, of a variable */
-	const uint8_t *bytes; /* of a variable: they stay until what is behind the next pause is asked for; of skeleton: until the next part is */
-	size_t n;             /* 0: there is such a file, if nothing more is heard of it */
+	/* of a variable: valid until the first call after the next pause; of skeleton: until the
+	 * next call */
+	const uint8_t *bytes;
+	size_t n;             /* 0: an empty file, unless more parts of it follow */
 };
 
 struct vv_stream_input {
 	void *arg;
 	const char *format; /* of all files */
-	uint64_t expected;  /* bytes in all, about */
-	/* enum vv_stream_input_next; < 0: an error, and no epoch comes of it. It waits. */
+	uint64_t expected;  /* bytes in all, approximately */
+	/* Waits for the next part. Returns enum vv_stream_input_next; < 0 is an error, and the
+	 * epoch is abandoned. */
 	int (*next)(void *arg, struct vv_stream_input_part *out);
 };
 
-/* All up to the next pause, or the end: spans of the file set, whose bytes are in memory. *more: it was a pause. What was taken before is stored. */
+/* Takes all parts up to the next pause or the end, as spans of the file set with bytes in memory.
+ * Sets *more after a pause. The parts of the previous call must be stored. */
 int vv_stream_input_take(const struct vv_stream_input *in, struct vv_file_set *c, bool *more);
 
-/* A stretch of a file that is in memory, and is to be stored as of this kind, is added to what was taken; then all is put in order. */
+/* The first call adds a stretch of a file in memory, to be stored as this kind. The second sorts
+ * all stretches afterwards. */
 int vv_stream_input_add(struct vv_file_set *c, uint32_t file, uint32_t kind, uint64_t at, const uint8_t *bytes, size_t n);
 void vv_stream_input_sort(struct vv_file_set *c);
 

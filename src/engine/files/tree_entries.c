@@ -75,7 +75,8 @@ static void end_all(struct vv_tree_entries *e, uint8_t type, struct vv_unpack_re
 	}
 }
 
-/* Links first, for a folder may be shut, and has the time of the last change in it; folders backwards, for they may shut off those below them. */
+/* Links come first: a folder may be read-only, and its time is that of its last change. Folders
+ * follow in reverse order, because a folder may make those below it inaccessible. */
 int vv_tree_entries_end(struct vv_tree_entries *e, struct vv_unpack_report *out)
 {
 	struct vv_err_state error = {0};

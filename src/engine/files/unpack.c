@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the files of an epoch ---------------------------------------------------------------------------------------- */
+/* ---- files of an epoch ----------------------------------------------------------------------- */
 
 void vv_unpack_close(struct vv_unpack *u)
 {
@@ -36,7 +36,7 @@ static int read_here(void *arg, int rc, const struct vv_want *want, size_t n)
 	return rc ? rc : vv_restore_read(h->lin, h->pool, want, n);
 }
 
-/* r: NULL if rc says why. */
+/* r: NULL if rc is an error. */
 static int read_manifest(const struct vv_unpack_reader *from, int rc, const struct vv_run_table_region *r, struct vv_manifest *out)
 {
 	struct vv_want want = { 0 };
@@ -88,7 +88,7 @@ static int by_name(const void *a, const void *b, void *arg)
 	return vv_manifest_compare(vv_unpack_at(u, *(const size_t *)a).file->name, vv_unpack_at(u, *(const size_t *)b).file->name);
 }
 
-/* With links and folders among them. */
+/* Checks all paths, including links and folders. */
 static int check_paths(const struct vv_unpack *u)
 {
 	struct vv_manifest_path *p;
@@ -137,7 +137,7 @@ static int sort_names(struct vv_unpack *u)
 	return check_paths(u);
 }
 
-/* *has: whether there is a list. */
+/* *has: the rank has a manifest. */
 static int open_rank(const struct vv_lineage *lin, const struct vv_commit *c, uint32_t rank, struct vv_pool *pool, struct vv_unpack_rank *r, bool *has)
 {
 	int rc = vv_run_table_load(lin, c->epoch, rank, &(struct vv_run_table_how){ .pool = pool, .commit = c }, &r->table);
@@ -245,7 +245,7 @@ int vv_unpack_open_rank(const struct vv_lineage *lin, uint64_t epoch, uint32_t r
 	return rc ? rc : vv_unpack_take(lin, &t, &(struct vv_unpack_reader){ &here, read_here }, out);
 }
 
-/* The last rank whose first file is not behind i, and which has any. */
+/* Searches the last rank that has files and whose first file is not behind i. */
 struct vv_unpack_file vv_unpack_at(const struct vv_unpack *u, size_t i)
 {
 	size_t at;
@@ -265,7 +265,7 @@ static size_t find(const struct vv_unpack *u, const char *name)
 	return i;
 }
 
-/* Names of files whose last part is the same, else the first ones. */
+/* The message lists files with the same last part of the name, else the first files. */
 static int not_there(const struct vv_unpack *u, const char *name)
 {
 	const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
@@ -303,14 +303,16 @@ int vv_unpack_find(const struct vv_unpack *u, const char *name, struct vv_unpack
 	return vv_unpack_has(u, name, out) ? 0 : not_there(u, name);
 }
 
-/* ---- which of them ------------------------------------------------------------------------------------------------ */
+/* ---- choice of files ------------------------------------------------------------------------- */
 
 struct unpack_choice { /* files in the order of ranks, a bit each; then their numbers */
 	uint8_t *is;
 	size_t *v, n;
-	size_t *first; /* of each file 1 + the number of another that is chosen and is the same, a hard link; 0: there is none. NULL: of none */
+	/* per file: 1 + the number of a chosen file that is the same, a hard link; 0: none. NULL:
+	 * none at all */
+	size_t *first;
 	uint64_t bytes;
-	bool open; /* there may be more: files were not all named one by one */
+	bool open; /* the request may match more files: not all were named one by one */
 };
 
 static void choice_fini(struct unpack_choice *c)
@@ -320,7 +322,8 @@ static void choice_fini(struct unpack_choice *c)
 	vv_mem_free(c->first);
 }
 
-/* One list may not say that two files are one which its layer has apart. What two ranks have packed of one file may lie in different places. */
+/* A manifest may not claim that two files are one if its layer stores them separately. Two ranks
+ * may have packed one file at different positions. */
 static bool can_be_same_file(struct vv_unpack_file a, struct vv_unpack_file b)
 {
 	const struct vv_runs *x = &a.region->runs, *y = &b.region->runs;
@@ -389,8 +392,8 @@ static int choose_one(const struct vv_unpack *u, const char *name, struct unpack
 	return i == first && !has_entry(u, name) ? not_there(u, name) : 0;
 }
 
-/* A share has the files whose middle, by bytes, lies in it, and hard links to them; each file counts for a little more than it holds, so that empty ones
- * are shared, too. */
+/* A share has the files whose middle, by bytes, lies in it, and hard links to them. Each file
+ * counts slightly more than its bytes, so that empty files are shared too. */
 static void choose_share(const struct vv_unpack *u, const struct vv_unpack_options *opt, struct unpack_choice *c)
 {
 	enum { LEAST = 4096 };
@@ -408,7 +411,7 @@ static void choose_share(const struct vv_unpack *u, const struct vv_unpack_optio
 		c->is[i] = (uint32_t)((double)middle / (double)total * shares) == opt->share;
 		c->bytes += c->is[i] ? len : 0;
 	}
-	for (size_t i = 0; i < u->n_files; i++) /* the first comes first */
+	for (size_t i = 0; i < u->n_files; i++) /* the first name stays a file */
 		if (c->is[i] && (!is_repeated(c, i) || c->is[c->first[i] - 1]))
 			c->v[c->n++] = i;
 }
@@ -423,16 +426,16 @@ static int choose(const struct vv_unpack *u, const struct vv_unpack_options *opt
 		memset(c->is, 1, u->n_files);
 	for (size_t i = 0; rc == 0 && i < opt->n_only; i++)
 		rc = choose_one(u, opt->only[i], c);
-	if (rc == 0 && !opt->test) /* what is only read is read under each name */
+	if (rc == 0 && !opt->test) /* a test reads the file under each name */
 		rc = find_links(u, c);
 	if (rc == 0)
 		choose_share(u, opt, c);
 	return rc;
 }
 
-/* ---- before anything is written ----------------------------------------------------------------------------------- */
+/* ---- checks before writing ------------------------------------------------------------------- */
 
-struct there { /* what stands where something is to be unpacked */
+struct there { /* existing files at the destination */
 	char list[300];
 	size_t used, n;
 };
@@ -491,9 +494,10 @@ int vv_unpack_check(const struct vv_unpack *u, const struct vv_unpack_options *o
 	return rc;
 }
 
-/* ---- unpacking ---------------------------------------------------------------------------------------------------- */
+/* ---- unpacking ------------------------------------------------------------------------------- */
 
-/* Files come in the order in which they were packed: neighbours share the most blocks. repeated: those that should be links, which cannot be; or the others. */
+/* Writes files in the order of packing, because neighbours share the most blocks. If `repeated` is
+ * true, it writes only the files that could not become hard links; else the others. */
 static int write_all(const struct vv_unpack *u, const struct unpack_choice *c, bool repeated, struct vv_output_files *k)
 {
 	size_t i = 0;
@@ -519,7 +523,7 @@ static bool is_missing(const struct vv_unpack_report *r, const char *name)
 	return missing;
 }
 
-/* Where there can be no link the file is laid down by itself: `is` says so. */
+/* If a hard link is impossible, the file is written separately; `is` marks it. */
 static int write_links(const struct vv_unpack *u, struct unpack_choice *c, struct vv_output_files *k)
 {
 	size_t missing = k->report.n_missing;

@@ -12,7 +12,7 @@ static void leave(struct vv_xattr_left *left, const char *name, const char *attr
 		snprintf(left->first, sizeof(left->first), "%.256s of '%.200s': %s", attr, name, why);
 }
 
-/* All names, one behind the other, a NUL behind each: new memory. */
+/* All names, each with a NUL behind it. The caller frees *out. */
 static int list_names(int fd, char **out, size_t *n)
 {
 	ssize_t need = flistxattr(fd, NULL, 0), got;
@@ -25,7 +25,8 @@ static int list_names(int fd, char **out, size_t *n)
 	if (!p)
 		return VV_ENOMEM;
 	got = flistxattr(fd, p, (size_t)need);
-	if (got < 0 || p[got ? got - 1 : 0] != '\0') { /* it has changed meanwhile, which is found later */
+	/* the attributes have changed meanwhile, which is detected later */
+	if (got < 0 || p[got ? got - 1 : 0] != '\0') {
 		vv_mem_free(p);
 		return 0;
 	}
@@ -67,7 +68,7 @@ int vv_xattr_read(int fd, const char *name, struct vv_file_attributes *out, stru
 		if (vv_file_attributes_is_kept(attr))
 			rc = read_one(fd, name, attr, out, left);
 		else if (strcmp(attr, "security.selinux") !=
-			 0) /* every file has it where there is one, and gets it from there */
+			 0) /* every file of such a system has it, and gets it from the system */
 			leave(left, name, attr, "it is a privilege or of this host");
 	}
 	vv_mem_free(names);

@@ -1,5 +1,6 @@
-/* HDF5, and netCDF-4, which is HDF5: the superblock, and a walk over all objects that the root leads to. Each is looked at once, by the first of its
- * names (the others are links), and one that is not sound ends by itself. */
+/* HDF5, and netCDF-4, which is HDF5: the superblock, and a walk over all objects reachable from the
+ * root. Each object is visited once, by the first of its names (the others are links). An invalid
+ * object is skipped without effect on others. */
 #include "reader/hdf5/hdf5.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -21,7 +22,8 @@ static uint64_t next_place(uint64_t at)
 	return at ? 2 * at : FIRST_PLACE;
 }
 
-/* From *at on, which is one of 0, 512, 1024, 2048, ...: what is before it is the user's. */
+/* Searches from *at on, which is one of 0, 512, 1024, 2048, ...: the bytes before are the user
+ * block. */
 static int find_superblock(const struct vv_reader_file *f, uint64_t *at)
 {
 	uint8_t text[sizeof(magic)];
@@ -54,7 +56,8 @@ static void parse_old(struct vv_hdf5 *h, struct vv_wire *w, unsigned version)
 	h->address_size = vv_wire_u8(w);
 	h->length_size = vv_wire_u8(w);
 	vv_wire_bytes(w, 1 + 4 + 4 + (version ? 4u : 0));
-	vv_wire_bytes(w, 4u * h->address_size + h->length_size); /* base, free space, end, driver; a name */
+	/* base, free space, end, driver; a name */
+	vv_wire_bytes(w, 4u * h->address_size + h->length_size);
 }
 
 static void parse_new(struct vv_hdf5 *h, struct vv_wire *w)
@@ -70,7 +73,8 @@ static bool size_known(unsigned size)
 	return size == 2 || size == 4 || size == 8;
 }
 
-/* The base is where the superblock is found, whatever it says itself: a user block may have been put before the file later. */
+/* The base is the position of the superblock, whatever its own field contains: a user block may
+ * have been added later. */
 static int open_superblock(struct vv_hdf5 *h)
 {
 	uint8_t text[SUPERBLOCK];
@@ -123,7 +127,7 @@ int vv_hdf5_found(struct vv_hdf5 *h, uint32_t parent, uint64_t at, const char *n
 	return h->names.failed ? VV_ENOMEM : 0;
 }
 
-/* It is put together from its end. */
+/* The path is assembled from its end. */
 int vv_hdf5_path(struct vv_hdf5 *h, uint32_t node, char to[VV_HDF5_PATH], size_t *len)
 {
 	size_t n = 0;
@@ -197,7 +201,8 @@ static int visit(struct vv_hdf5 *h, uint32_t node)
 
 	if (rc < 0)
 		return rc;
-	if (rc || (o.has & VV_HDF5_HAS_PARTS) != VV_HDF5_HAS_PARTS) /* a group, which may have lost some of its members */
+	/* a group, which may have lost some of its members */
+	if (rc || (o.has & VV_HDF5_HAS_PARTS) != VV_HDF5_HAS_PARTS)
 		return vv_hdf5_group_members(h, &o);
 	rc = vv_hdf5_path(h, node, path, &len);
 	return rc ? rc : vv_hdf5_dataset_add(h, &o, path + VV_HDF5_PATH - len, len);

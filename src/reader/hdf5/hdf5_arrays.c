@@ -1,5 +1,7 @@
-/* Arrays of chunks: fixed ones, one block of elements; and extensible ones, a few elements and the first blocks named by an index block, the others
- * by secondary blocks of growing size. Long blocks are cut into pages, and a map of bits says which of these were ever written. */
+/* Arrays of chunks. A fixed array is one block of elements. In an extensible array the index block
+ * holds a few elements and the addresses of the first blocks. Secondary blocks of growing size hold
+ * the others. Long blocks are divided into pages, and a bitmap marks the pages that were
+ * written. */
 #include "reader/hdf5/hdf5_arrays.h"
 #include "base/err.h"
 #include "reader/hdf5/hdf5_file.h"
@@ -8,7 +10,7 @@
 enum { CHECKSUM = 4, ELEMENT_MAX = 32, BITS_MAX = 32, STEPS = 64 };
 
 struct hdf5_arrays_walk {
-	uint8_t element; /* bytes of one */
+	uint8_t element; /* bytes of an element */
 	bool coded;
 	uint64_t n;      /* elements, at most */
 	uint64_t page;   /* elements of a page */
@@ -17,7 +19,7 @@ struct hdf5_arrays_walk {
 	void *arg;
 };
 
-/* An address; with filters also a length and a mask. */
+/* An element is an address; with filters also a length and a mask. */
 static int check_element(const struct vv_hdf5 *h, const struct hdf5_arrays_walk *k)
 {
 	unsigned plain = h->address_size, least = plain + (k->coded ? 1 + 4 : 0), most = plain + (k->coded ? 8 + 4 : 0);
@@ -25,7 +27,8 @@ static int check_element(const struct vv_hdf5 *h, const struct hdf5_arrays_walk 
 	return k->element >= least && k->element <= most ? 0 : VV_HDF5_BROKEN;
 }
 
-/* Elements one after the other, the first of which has the given index; those behind the end of the array are not looked at. */
+/* Walks consecutive elements, the first of which has the given index. Elements behind the end of
+ * the array are not read. */
 static int walk_elements(struct vv_hdf5 *h, const struct hdf5_arrays_walk *k, uint64_t at, uint64_t index, uint64_t n)
 {
 	uint8_t text[ELEMENT_MAX];
@@ -45,7 +48,7 @@ static int walk_elements(struct vv_hdf5 *h, const struct hdf5_arrays_walk *k, ui
 	return worst;
 }
 
-/* A bit of a map at an address, the high one first. */
+/* Reads a bit of a bitmap at an address, the high bit first. */
 static int get_bit(struct vv_hdf5 *h, uint64_t at, uint64_t bit, bool *set)
 {
 	uint8_t byte = 0;
@@ -55,7 +58,7 @@ static int get_bit(struct vv_hdf5 *h, uint64_t at, uint64_t bit, bool *set)
 	return rc;
 }
 
-/* Pages one after the other, of which those were written whose bits are set, from `bit` on. */
+/* Walks consecutive pages; bits from `bit` on mark those that were written. */
 static int walk_pages(struct vv_hdf5 *h, const struct hdf5_arrays_walk *k, uint64_t at, uint64_t index, uint64_t n, uint64_t map, uint64_t bit)
 {
 	uint64_t size = k->page * k->element + CHECKSUM, end = n < k->n - index ? index + n : k->n;
@@ -108,7 +111,7 @@ int vv_hdf5_arrays_fixed(struct vv_hdf5 *h, uint64_t at, vv_hdf5_each_element *e
 	return walk_pages(h, &k, first + (pages + 7) / 8 + CHECKSUM, 0, k.n, first, 0);
 }
 
-/* Blocks of data: `map` is where the bits of its pages are, from `bit` on, if it has pages. */
+/* Walks a data block. If it has pages, `map` is the address of their bitmap, from `bit` on. */
 static int walk_data(struct vv_hdf5 *h, const struct hdf5_arrays_walk *k, uint64_t at, uint64_t index, uint64_t n, uint64_t map, uint64_t bit)
 {
 	uint64_t first = at + 6 + h->address_size + k->offset_size;
@@ -126,7 +129,7 @@ static int walk_data(struct vv_hdf5 *h, const struct hdf5_arrays_walk *k, uint64
 	return map ? walk_pages(h, k, first + CHECKSUM, index, n, map, bit) : walk_elements(h, k, first, index, n);
 }
 
-/* The addresses of `blocks` blocks of n elements each. */
+/* Walks `blocks` blocks of n elements each, by their addresses. */
 static int walk_blocks(struct vv_hdf5 *h, const struct hdf5_arrays_walk *k, uint64_t at, uint64_t blocks, uint64_t n, uint64_t index, uint64_t map)
 {
 	uint8_t text[8];
@@ -146,7 +149,7 @@ static int walk_blocks(struct vv_hdf5 *h, const struct hdf5_arrays_walk *k, uint
 	return worst;
 }
 
-/* A secondary block, of one step of the series below. */
+/* Walks a secondary block, of one step of the series below. */
 static int walk_secondary(struct vv_hdf5 *h, const struct hdf5_arrays_walk *k, uint64_t at, uint64_t blocks, uint64_t n, uint64_t index)
 {
 	uint64_t first = at + 6 + h->address_size + k->offset_size, map = n > k->page ? first : 0;
@@ -166,10 +169,11 @@ static int walk_secondary(struct vv_hdf5 *h, const struct hdf5_arrays_walk *k, u
 	return walk_blocks(h, k, first, blocks, n, index, map);
 }
 
-struct hdf5_arrays_series { /* of an extensible array: step i has 2^(i/2) blocks of 2^((i+1)/2) x least elements */
+/* of an extensible array: step i has 2^(i/2) blocks of 2^((i+1)/2) x least elements */
+struct hdf5_arrays_series {
 	unsigned first;  /* elements in the index block */
 	unsigned least;
-	unsigned direct; /* steps whose blocks the index block names itself */
+	unsigned direct; /* steps whose blocks the index block addresses itself */
 	unsigned steps;
 };
 

@@ -1,4 +1,4 @@
-/* Arrays of chunks: fixed ones, one block of elements; and extensible ones, a few elements and the first blocks named by an index block, the others by secondary blocks of growing size. */
+/* Arrays of chunks, fixed and extensible. */
 #ifndef VV_READER_HDF5_HDF5_ARRAYS_H
 #define VV_READER_HDF5_HDF5_ARRAYS_H
 

@@ -1,5 +1,5 @@
-/* Trees of both versions. A node's level is one less than its parent's and no node is entered twice, so a walk ends. A node that is not sound
- * is left out; the others are walked all the same. */
+/* B-trees of both versions. A node's level is one less than its parent's and no node is entered
+ * twice, so a walk ends. An invalid node is left out; the others are still walked. */
 #include "reader/hdf5/hdf5_btree.h"
 #include "base/err.h"
 #include "reader/hdf5/hdf5_file.h"
@@ -30,7 +30,7 @@ static int enter1(struct vv_hdf5 *h, const struct walk1 *k, uint64_t at, int lev
 	return level ? walk_node1(h, k, child, level - 1) : k->each(h, k->arg, text, child);
 }
 
-/* level -1: the root, which says itself. */
+/* level -1: the root, which holds its own level. */
 static int walk_node1(struct vv_hdf5 *h, const struct walk1 *k, uint64_t at, int level)
 {
 	uint8_t text[8 + 2 * 8];
@@ -69,8 +69,8 @@ int vv_hdf5_btree_each_child(struct vv_hdf5 *h, uint64_t at, unsigned kind, size
 struct walk2 {
 	uint8_t kind;
 	size_t record;
-	uint8_t count_size;                 /* of the number of a child's records */
-	uint8_t total_size[VV_HDF5_LEVELS]; /* of those below it, too, by its level */
+	uint8_t count_size;                 /* bytes of a child's record count */
+	uint8_t total_size[VV_HDF5_LEVELS]; /* the same for the records of its subtree, by level */
 	bool once;
 	vv_hdf5_each_record *each;
 	void *arg;
@@ -85,7 +85,7 @@ static uint8_t bytes_for(uint64_t most)
 	return n;
 }
 
-/* How wide counts are follows from how many records a node of each level can have. */
+/* The width of counts follows from the maximum number of records in a node of each level. */
 static int measure(const struct vv_hdf5 *h, struct walk2 *k, uint32_t node, unsigned depth)
 {
 	const size_t around = 10; /* magic, version, kind, checksum */

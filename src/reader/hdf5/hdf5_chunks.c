@@ -1,4 +1,4 @@
-/* Chunks: where those of a dataset lie, by each of the six kinds of index. */
+/* Finds the chunks of a dataset, by each of the six kinds of index. */
 #include "reader/hdf5/hdf5_chunks.h"
 #include "base/err.h"
 #include "reader/hdf5/hdf5_arrays.h"
@@ -12,8 +12,8 @@ struct hdf5_chunks_walk {
 	uint64_t bytes;             /* of a chunk, before filters */
 	uint64_t n;                 /* chunks in all */
 	uint64_t grid[VV_HDF5_RANK]; /* chunks in each dimension */
-	uint64_t max[VV_HDF5_RANK]; /* the same, when the dataset has grown as much as it may; 0: without end */
-	int open;                   /* the dimension that has no end, -1: none */
+	uint64_t max[VV_HDF5_RANK]; /* the same at the dataset's maximum size; 0: unlimited */
+	int open;                   /* the unlimited dimension, -1: none */
 };
 
 static uint64_t chunks_in(uint64_t dim, uint64_t chunk)
@@ -46,7 +46,7 @@ static int plan(struct vv_hdf5 *h, const struct vv_hdf5_object *o, struct hdf5_c
 	return 0;
 }
 
-/* Does the chunk reach over the edge of the dataset? */
+/* Does the chunk extend over the edge of the dataset? */
 static bool at_edge(const struct hdf5_chunks_walk *k, const uint64_t *place)
 {
 	const struct vv_hdf5_object *o = k->o;
@@ -57,7 +57,7 @@ static bool at_edge(const struct hdf5_chunks_walk *k, const uint64_t *place)
 	return false;
 }
 
-/* A chunk, by its place in the grid. len 0: as long as it is without filters. */
+/* Adds a chunk by its position in the grid. len 0: the length without filters. */
 static int add_chunk(struct vv_hdf5 *h, const struct hdf5_chunks_walk *k, const uint64_t *place, uint64_t at, uint64_t len, uint32_t mask)
 {
 	unsigned filters = k->o->pipeline.n;
@@ -118,7 +118,7 @@ static int each_record(struct vv_hdf5 *h, void *arg, unsigned kind, const uint8_
 	return w.bad ? VV_HDF5_BROKEN : add_chunk(h, k, place, at, len, mask);
 }
 
-/* Arrays count chunks in the order of the largest grid there may be, the dimension without end slowest. */
+/* Arrays count chunks in the order of the maximum grid; the unlimited dimension is the slowest. */
 static bool place_of(const struct hdf5_chunks_walk *k, uint64_t index, uint64_t *place)
 {
 	for (unsigned i = k->o->space.rank; i-- > 0;) {
@@ -164,7 +164,7 @@ static int add_single(struct vv_hdf5 *h, struct hdf5_chunks_walk *k)
 	return add_chunk(h, k, origin, l->at, l->len, l->mask);
 }
 
-/* One after the other. */
+/* Adds consecutive chunks. */
 static int add_implicit(struct vv_hdf5 *h, struct hdf5_chunks_walk *k)
 {
 	uint64_t place[VV_HDF5_RANK], at = k->o->layout.at;

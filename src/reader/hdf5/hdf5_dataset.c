@@ -1,4 +1,4 @@
-/* Datasets: the messages of an object header that make one, and the variable and its pieces that come of it. */
+/* Datasets: parses the messages of an object header, and makes the variable and its pieces. */
 #include "reader/hdf5/hdf5_dataset.h"
 #include "base/err.h"
 #include "reader/hdf5/hdf5_chunks.h"
@@ -38,14 +38,14 @@ static int parse_type(struct vv_hdf5 *h, struct vv_hdf5_object *o, const struct 
 	return vv_hdf5_type_parse(m->p, m->n, &o->type);
 }
 
-/* The value is the last thing in the message. */
+/* The value is the last field of the message. */
 static int take_fill(struct vv_hdf5_object *o, struct vv_wire *w)
 {
 	uint32_t n = vv_wire_u32(w);
 	const uint8_t *p;
 
 	o->n_fill = 0;
-	if (n == 0 || n > sizeof(o->fill)) /* not defined, or longer than anything that is filled with it */
+	if (n == 0 || n > sizeof(o->fill)) /* undefined, or longer than any supported fill value */
 		return 0;
 	p = vv_wire_bytes(w, n);
 	if (!p)
@@ -70,7 +70,7 @@ static int parse_fill(struct vv_hdf5 *h, struct vv_hdf5_object *o, const struct 
 	if (version >= 3) {
 		defined = vv_wire_u8(w) & 0x20;
 	} else {
-		vv_wire_u16(w); /* when space is allocated, when it is filled */
+		vv_wire_u16(w); /* times of allocation and of filling */
 		defined = vv_wire_u8(w) || version == 1;
 	}
 	if (w->bad || version < 1 || version > 3)
@@ -100,7 +100,7 @@ static int take_chunk(struct vv_hdf5_layout *l, unsigned rank, unsigned size, st
 	return 0;
 }
 
-/* Versions 1 and 2: how long the data are follows from space and type. */
+/* Versions 1 and 2: the length of the data follows from space and type. */
 static int parse_layout_1(struct vv_hdf5 *h, struct vv_hdf5_layout *l, const struct vv_hdf5_message *m, struct vv_wire *w)
 {
 	unsigned rank = vv_wire_u8(w);
@@ -135,12 +135,13 @@ static int parse_chunked_4(struct vv_hdf5 *h, struct vv_hdf5_layout *l, struct v
 		l->len = vv_hdf5_file_length(h, w);
 		l->mask = vv_wire_u32(w);
 	}
-	vv_wire_bytes(w, parameters[l->index]); /* the index says them itself */
+	vv_wire_bytes(w, parameters[l->index]); /* the index holds these parameters itself */
 	l->at = vv_hdf5_file_address(h, w);
 	return 0;
 }
 
-/* Versions 3 to 5. The last two differ in how long the length of a coded chunk is in an index, which the index tells. */
+/* Versions 3 to 5. The last two differ in the length field of a compressed chunk in an index; the
+ * index defines it. */
 static int parse_layout_3(struct vv_hdf5 *h, struct vv_hdf5_layout *l, const struct vv_hdf5_message *m, struct vv_wire *w,
 			  unsigned version)
 {
@@ -180,7 +181,7 @@ static int parse_layout(struct vv_hdf5 *h, struct vv_hdf5_object *o, const struc
 	return version < 3 ? parse_layout_1(h, &o->layout, m, w) : parse_layout_3(h, &o->layout, m, w, version);
 }
 
-/* More values than we have room for are those of filters that nobody here undoes. */
+/* Values beyond the limit belong to filters that are not supported. */
 static void parse_filter(struct vv_wire *w, unsigned version, struct vv_reader_filter *f)
 {
 	unsigned name, n;
@@ -226,7 +227,7 @@ int vv_hdf5_dataset_message(struct vv_hdf5 *h, struct vv_hdf5_object *o, const s
 	return 0;
 }
 
-/* The fill value of an array in an element is that of its numbers, if they are all alike. */
+/* The fill value of an array in an element is that of its numbers, if all are equal. */
 static void set_fill(struct vv_variable *v, const struct vv_hdf5_object *o)
 {
 	uint32_t width = o->type.width;
@@ -288,7 +289,7 @@ static int add_whole(struct vv_hdf5 *h, const struct vv_hdf5_object *o, uint32_t
 	return vv_reader_add_piece(h->out, &p);
 }
 
-/* Elements that are in another file, or in a chunk that was not found, must not be taken for fill values. */
+/* Elements in another file, or in a missing chunk, must not be treated as fill values. */
 int vv_hdf5_dataset_add(struct vv_hdf5 *h, const struct vv_hdf5_object *o, const char *path, size_t len)
 {
 	bool chunked = o->layout.class == VV_HDF5_CHUNKED;

@@ -1,5 +1,6 @@
-/* Bytes of an HDF5 file at addresses that it gave itself. Metadata is scattered and asked for in small portions, and the file may be a remote one:
- * it is read in pages, of which the last ones used are kept. */
+/* Reads bytes of an HDF5 file at its internal addresses. Metadata is scattered and read in small
+ * portions, and the file may be remote. So it is read in pages, and the most recently used ones are
+ * kept. */
 #include "reader/hdf5/hdf5_file.h"
 #include "base/mem.h"
 #include "base/err.h"
@@ -49,7 +50,7 @@ bool vv_hdf5_file_has(const struct vv_hdf5 *h, uint64_t at, uint64_t n)
 	return at <= len && n <= len - at;
 }
 
-/* The page of this number, or the one that was not used for longest. */
+/* The page of this number, or else the least recently used one. */
 static struct hdf5_file_page *choose_page(struct hdf5_file_page *set, uint64_t number)
 {
 	struct hdf5_file_page *oldest = set;

@@ -1,5 +1,5 @@
-/* Groups: of the old kind (a tree of symbol table nodes, names in a local heap), and of the new one (links in the object header, or in a fractal
- * heap with a tree over them). */
+/* Groups. An old group has a tree of symbol table nodes, and names in a local heap. A new group has
+ * links in the object header, or in a fractal heap with a tree over them. */
 #include "reader/hdf5/hdf5_group.h"
 #include "base/err.h"
 #include "reader/hdf5/hdf5.h"
@@ -19,7 +19,8 @@ struct hdf5_group_members {
 	struct vv_buf text, target;
 };
 
-/* A path; or, of another file, a byte, the file's name and the path there, each with a zero byte behind it. */
+/* A soft link holds a path. A link into another file holds a byte, the file's name and the path
+ * there, each with a zero byte behind it. */
 static int note_link(struct vv_hdf5 *h, uint32_t parent, unsigned kind, const uint8_t *name, uint64_t len, struct vv_wire *w)
 {
 	struct vv_hdf5_link k = { .parent = parent, .kind = (uint8_t)kind, .len = len };
@@ -44,7 +45,8 @@ int vv_hdf5_group_link(struct vv_hdf5 *h, uint32_t parent, const uint8_t *p, siz
 	const uint8_t *name;
 	uint64_t len, at;
 
-	vv_wire_bytes(&w, (flags & 4 ? 8 : 0) + (flags & 16 ? 1 : 0)); /* order of creation, character set */
+	/* order of creation, character set */
+	vv_wire_bytes(&w, (flags & 4 ? 8 : 0) + (flags & 16 ? 1 : 0));
 	len = vv_hdf5_file_uint(&w, 1u << (flags & 3));
 	if (w.bad || version != 1 || len > vv_wire_left(&w))
 		return VV_HDF5_BROKEN;
@@ -57,7 +59,7 @@ int vv_hdf5_group_link(struct vv_hdf5 *h, uint32_t parent, const uint8_t *p, siz
 	return w.bad ? VV_HDF5_BROKEN : vv_hdf5_found(h, parent, at, (const char *)name, len);
 }
 
-/* A name of the local heap, up to its zero byte. */
+/* Reads a name in the local heap, up to its zero byte. */
 static int get_name(struct vv_hdf5 *h, struct hdf5_group_members *m, uint64_t offset, struct vv_buf *to)
 {
 	to->n = 0;
@@ -94,7 +96,7 @@ static int add_symbol(struct vv_hdf5 *h, struct hdf5_group_members *m, uint64_t 
 	kind = vv_wire_u32(&w);
 	vv_wire_u32(&w);
 	rc = get_name(h, m, name, &m->text);
-	if (rc == 0 && kind == SOFT_SYMBOL) { /* what follows is where its path is */
+	if (rc == 0 && kind == SOFT_SYMBOL) { /* the position of its path follows */
 		rc = get_name(h, m, vv_wire_u32(&w), &m->target);
 		k.len = m->text.n;
 		k.target_len = m->target.n;
@@ -108,7 +110,8 @@ static int add_symbol(struct vv_hdf5 *h, struct hdf5_group_members *m, uint64_t 
 static int each_symbols(struct vv_hdf5 *h, void *arg, const uint8_t *key, uint64_t child)
 {
 	uint8_t text[8];
-	size_t size = h->length_size + h->address_size + 24u; /* the specification has the place of a name as long as an address */
+	/* in the specification, the offset of a name is as long as an address */
+	size_t size = h->length_size + h->address_size + 24u;
 	struct vv_wire w;
 	unsigned n;
 	int rc = vv_hdf5_file_first(h, child);
@@ -145,7 +148,7 @@ static int walk_symbols(struct vv_hdf5 *h, const struct vv_hdf5_object *o, struc
 	return vv_hdf5_btree_each_child(h, o->tree, 0, h->length_size, each_symbols, m);
 }
 
-/* A record of the index by name: a hash, an ID. */
+/* A record of the name index: a hash, an ID. */
 static int each_link(struct vv_hdf5 *h, void *arg, unsigned kind, const uint8_t *p, size_t n)
 {
 	struct hdf5_group_members *m = arg;

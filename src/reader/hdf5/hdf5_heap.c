@@ -1,5 +1,6 @@
-/* Fractal heaps: objects of any length, named by IDs. An object lies in a direct block, which is found through blocks of addresses whose rows
- * double in size (managed), by itself (huge), or in its ID (tiny). Heaps whose blocks went through filters are left alone. */
+/* Fractal heaps: objects of any length, named by IDs. A managed object lies in a direct block,
+ * which is found through blocks of addresses whose rows double in size. A huge object is stored
+ * separately, a tiny one in its ID. Heaps with filtered blocks are not supported. */
 #include "reader/hdf5/hdf5_heap.h"
 #include "base/err.h"
 #include "reader/hdf5/hdf5_btree.h"
@@ -24,7 +25,7 @@ static bool power_of_two(uint64_t n)
 	return n && !(n & (n - 1));
 }
 
-/* Rows and offsets are counted in shifts from here on: none must exceed 64 bits. */
+/* Rows and offsets are used as shifts from here on: none may exceed 64 bits. */
 static int check_shape(struct vv_hdf5_heap *heap)
 {
 	unsigned a, b;
@@ -90,7 +91,7 @@ static uint64_t block_size(const struct vv_hdf5_heap *heap, unsigned row)
 	return row ? heap->first << (row - 1) : heap->first;
 }
 
-/* From the offset in a block of addresses to the block below it, and the offset there. */
+/* Descends from an offset in a block of addresses to the block below it, and the offset there. */
 static int descend(struct vv_hdf5 *h, const struct vv_hdf5_heap *heap, uint64_t *at, unsigned *rows, uint64_t *offset)
 {
 	uint64_t first_row = heap->first * heap->width, row_at, col, place;
@@ -122,7 +123,7 @@ static int get_managed(struct vv_hdf5 *h, const struct vv_hdf5_heap *heap, struc
 	struct vv_wire w;
 	int rc = id->bad || (heap->max_bits < 64 && offset >> heap->max_bits) ? VV_HDF5_BROKEN : 0;
 
-	while (rc == 0 && rows) { /* rows get fewer with each step */
+	while (rc == 0 && rows) { /* rows decrease with each step */
 		unsigned before = rows;
 
 		rc = descend(h, heap, &at, &rows, &offset);
@@ -156,7 +157,8 @@ static int get_huge(struct vv_hdf5 *h, const struct vv_hdf5_heap *heap, struct v
 	struct hdf5_heap_wanted want = { 0 };
 	int rc = VV_HDF5_FOUND;
 
-	if (left >= (size_t)h->address_size + h->length_size) { /* there is room for the place itself */
+	/* the ID has room for the address itself */
+	if (left >= (size_t)h->address_size + h->length_size) {
 		want.at = vv_hdf5_file_address(h, id);
 		want.len = vv_hdf5_file_length(h, id);
 	} else {

@@ -1,5 +1,6 @@
-/* Links that lead to no object of their own: second names of one that was found before, soft links, links into other files. What they lead to may
- * be found later, so they are noted, and made paths at the end. */
+/* Links without an object of their own: further names of a known object, soft links, links into
+ * other files. Their targets may be found later, so they are recorded, and resolved to paths at the
+ * end. */
 #include "reader/hdf5/hdf5_link.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -38,7 +39,7 @@ static int by_place(const void *a, const void *b)
 	return (x->at > y->at) - (x->at < y->at);
 }
 
-/* The path of a node, with `len` bytes at `name` behind it, into `to`. */
+/* Sets `to` to the path of a node, a slash, and `len` bytes of `name`. */
 static int join(struct vv_hdf5 *h, uint32_t node, const char *name, size_t len, struct vv_buf *to)
 {
 	char path[VV_HDF5_PATH];
@@ -48,7 +49,8 @@ static int join(struct vv_hdf5 *h, uint32_t node, const char *name, size_t len, 
 	if (rc)
 		return rc;
 	to->n = 0;
-	vv_buf_add(to, path + VV_HDF5_PATH - n, n > 1 ? n : 0); /* the root is called / alone */
+	/* the path "/" of the root is omitted */
+	vv_buf_add(to, path + VV_HDF5_PATH - n, n > 1 ? n : 0);
 	vv_buf_add(to, "/", 1);
 	if (len)
 		vv_buf_add(to, name, len);

@@ -1,4 +1,4 @@
-/* Object headers, both kinds: a block of messages, and continuation blocks that messages lead to. */
+/* Object headers of both kinds: a block of messages, and continuation blocks. */
 #include "reader/hdf5/hdf5_object.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -36,7 +36,7 @@ static int add_block(struct hdf5_object_walk *k, uint64_t at, uint64_t len)
 	return 0;
 }
 
-/* Those of version 2 have a magic word before the messages, and a checksum behind them. */
+/* Blocks of version 2 have a magic word before the messages, and a checksum behind them. */
 static int continue_at(struct vv_hdf5 *h, struct hdf5_object_walk *k, const struct vv_hdf5_message *m)
 {
 	struct vv_wire w = vv_wire_over(m->p, m->n);
@@ -54,7 +54,7 @@ static int continue_at(struct vv_hdf5 *h, struct hdf5_object_walk *k, const stru
 	return rc ? rc : add_block(k, at + 4, len - 8);
 }
 
-/* A message at m->at. */
+/* Passes on the message at m->at. */
 static int hand_over(struct vv_hdf5 *h, struct hdf5_object_walk *k, struct vv_hdf5_message *m, unsigned flags)
 {
 	struct vv_buf shared = { 0 };
@@ -82,7 +82,8 @@ static int hand_over(struct vv_hdf5 *h, struct hdf5_object_walk *k, struct vv_hd
 	return rc;
 }
 
-/* A message that cannot be had may be one that says how others are meant: the rest is walked, but not taken for the whole. */
+/* An unreadable message may define the meaning of others: the rest is walked, but the object is
+ * treated as incomplete. */
 static int walk_block(struct vv_hdf5 *h, struct hdf5_object_walk *k, struct hdf5_object_block b)
 {
 	uint8_t head[8];

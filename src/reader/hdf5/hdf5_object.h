@@ -1,4 +1,4 @@
-/* Object headers, both kinds: a block of messages, and continuation blocks that messages lead to. */
+/* Object headers of both kinds: a block of messages, and continuation blocks. */
 #ifndef VV_READER_HDF5_HDF5_OBJECT_H
 #define VV_READER_HDF5_HDF5_OBJECT_H
 

@@ -1,12 +1,14 @@
-/* What the parts of the HDF5 reader share. After the HDF5 File Format Specification, version 3.0. Nothing in a file is believed: every access
- * is checked against its end, every block is looked at once, and what is read in all has a limit. */
+/* Types that the parts of the HDF5 reader share. After the HDF5 File Format Specification, version
+ * 3.0. The file is untrusted: every access is checked against its end, every block is visited once,
+ * and the bytes read in all have a limit. */
 #ifndef VV_READER_HDF5_HDF5_PRIV_H
 #define VV_READER_HDF5_HDF5_PRIV_H
 
 #include "base/wire.h"
 #include "reader/reader.h"
 
-/* Functions return 0, an error (of reading or memory), which ends the walk, or one of these, which end what they were about. */
+/* Functions return 0, an error of reading or memory, which ends the walk, or one of these, which
+ * end only the present step. */
 enum { VV_HDF5_BROKEN = 1, VV_HDF5_FOUND = 2 };
 
 enum {
@@ -29,7 +31,7 @@ struct vv_hdf5_node { /* an object that was found: a step of its path */
 
 enum { VV_HDF5_HARD = 0, VV_HDF5_SOFT = 1, VV_HDF5_OUTSIDE = 64 }; /* links */
 
-struct vv_hdf5_link { /* a name that leads to what has one already, or to a path */
+struct vv_hdf5_link { /* a further name of an object, or a name of a path */
 	uint32_t parent;
 	uint8_t kind;
 	uint64_t at; /* of a hard one */
@@ -39,13 +41,13 @@ struct vv_hdf5_link { /* a name that leads to what has one already, or to a path
 struct vv_hdf5 {
 	const struct vv_reader_file *f;
 	struct vv_outline *out;
-	uint64_t base; /* where addresses are counted from: after the user block */
+	uint64_t base; /* address 0: behind the user block */
 	uint8_t address_size, length_size;
 	uint64_t root, extension, shared; /* object headers, and the table of shared messages */
-	uint64_t budget; /* bytes that may still be looked at */
-	bool following;  /* a message to where it is stored */
+	uint64_t budget; /* bytes that may still be read */
+	bool following;  /* a shared message is being followed to its storage */
 	struct vv_hdf5_cache *cache;
-	struct { /* blocks that were looked at: an open hash of addresses + 1 */
+	struct { /* visited blocks: an open hash of addresses + 1 */
 		uint64_t *slot;
 		size_t n, cap;
 	} seen;
@@ -81,7 +83,7 @@ struct vv_hdf5_type {
 
 enum vv_hdf5_class { VV_HDF5_COMPACT, VV_HDF5_CONTIGUOUS, VV_HDF5_CHUNKED, VV_HDF5_VIRTUAL };
 
-enum vv_hdf5_index { /* as in layout messages of version 4; those before had trees of version 1 */
+enum vv_hdf5_index { /* as in layout messages of version 4; earlier ones had trees of version 1 */
 	VV_HDF5_TREE1,
 	VV_HDF5_SINGLE,
 	VV_HDF5_IMPLICIT,
@@ -93,11 +95,12 @@ enum vv_hdf5_index { /* as in layout messages of version 4; those before had tre
 
 struct vv_hdf5_layout {
 	uint8_t class;
-	uint64_t at, len; /* of the data; of chunks: of their index; of maps: the collection that holds them, and their number there */
+	/* of the data; of the index of chunks; of maps: their collection, and their number there */
+	uint64_t at, len;
 	unsigned rank;
 	uint64_t chunk[VV_HDF5_RANK];
 	uint8_t index;
-	bool edges_plain;  /* chunks that reach over an edge are not filtered */
+	bool edges_plain;  /* chunks that extend over an edge are not filtered */
 	bool single_coded;
 	uint32_t mask;     /* of a single chunk */
 };
@@ -107,7 +110,7 @@ struct vv_hdf5_pipeline {
 	struct vv_reader_filter filter[VV_READER_FILTERS];
 };
 
-enum { /* which messages there were */
+enum { /* the messages that were present */
 	VV_HDF5_HAS_SPACE = 1,
 	VV_HDF5_HAS_TYPE = 2,
 	VV_HDF5_HAS_LAYOUT = 4,
@@ -116,7 +119,7 @@ enum { /* which messages there were */
 	VV_HDF5_IS_BROKEN = 16,
 };
 
-struct vv_hdf5_object { /* what the messages of an object header say */
+struct vv_hdf5_object { /* the messages of an object header */
 	uint32_t node;
 	unsigned has;
 	struct vv_hdf5_space space;
@@ -129,10 +132,11 @@ struct vv_hdf5_object { /* what the messages of an object header say */
 	uint64_t heap, index; /* of links outside of the header */
 };
 
-/* hdf5_object.c: the messages of an object header, until `each` says otherwise */
+/* hdf5_object.c: called for the messages of an object header, until `each` returns nonzero */
 typedef int vv_hdf5_each_message(struct vv_hdf5 *h, void *arg, const struct vv_hdf5_message *m);
 
-/* hdf5_btree.c: the leaves of trees of version 1 (kind 0: groups, 1: chunks), the records of those of version 2 */
+/* hdf5_btree.c: called for the leaves of trees of version 1 (kind 0: groups, 1: chunks), and for
+ * the records of trees of version 2 */
 typedef int vv_hdf5_each_child(struct vv_hdf5 *h, void *arg, const uint8_t *key, uint64_t child);
 typedef int vv_hdf5_each_record(struct vv_hdf5 *h, void *arg, unsigned kind, const uint8_t *p, size_t n);
 

@@ -1,5 +1,5 @@
-/* Messages that are stored once for several objects: a named datatype is an object of its own, and a file may keep others in heaps of shared
- * messages, one for each set of message types. */
+/* Messages that are stored once for several objects. A named datatype is a separate object. A file
+ * may keep other messages in heaps, one for each set of message types. */
 #include "reader/hdf5/hdf5_shared.h"
 #include "base/err.h"
 #include "reader/hdf5/hdf5_file.h"
@@ -32,7 +32,8 @@ int vv_hdf5_shared_open(struct vv_hdf5 *h)
 	return rc < 0 ? rc : 0;
 }
 
-/* The heap of messages of a type. How many entries the table has is said elsewhere: the one that is asked for is there. */
+/* Finds the heap of messages of a type. The number of entries of the table is stored elsewhere; the
+ * requested one exists. */
 static int find_heap(struct vv_hdf5 *h, unsigned type, uint64_t *heap)
 {
 	uint8_t text[14 + 2 * 8];
@@ -83,7 +84,8 @@ static int take(struct vv_hdf5 *h, void *arg, const struct vv_hdf5_message *m)
 	return want->to->failed ? VV_ENOMEM : VV_HDF5_FOUND;
 }
 
-/* The same message of another object; one that is shared in its turn is followed no further. */
+/* Reads the same message of another object; a message that is itself shared is not followed
+ * further. */
 static int from_object(struct vv_hdf5 *h, unsigned type, uint64_t at, struct vv_buf *to)
 {
 	struct hdf5_shared_wanted want = { type, to };
@@ -105,7 +107,7 @@ int vv_hdf5_shared_get(struct vv_hdf5 *h, const struct vv_hdf5_message *m, struc
 
 	if (version == 3 && kind == IN_HEAP)
 		return from_heap(h, m->type, &w, to);
-	if (version == 1) /* an entry of a symbol table: reserved bytes, a place of a name */
+	if (version == 1) /* an entry of a symbol table: reserved bytes, the offset of a name */
 		vv_wire_bytes(&w, 6u + h->length_size);
 	at = vv_hdf5_file_address(h, &w);
 	return w.bad || version < 1 || version > 3 ? VV_HDF5_BROKEN : from_object(h, m->type, at, to);

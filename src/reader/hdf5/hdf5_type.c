@@ -1,4 +1,5 @@
-/* Datatypes: what an element is, in our words. Numbers that are not those of our types are bytes of their width. */
+/* Datatypes: translates the type of an element. Numbers of unsupported types become bytes of their
+ * width. */
 #include "reader/hdf5/hdf5_type.h"
 #include "base/err.h"
 #include "reader/hdf5/hdf5_file.h"
@@ -116,7 +117,7 @@ static int parse_member(struct vv_wire *w, const struct hdf5_type_head *k, struc
 	while (offset_size < 4 && k->size >> (8 * offset_size))
 		offset_size++;
 	m->offset = (uint32_t)vv_hdf5_file_uint(w, k->version >= 3 ? offset_size : 4);
-	if (k->version == 1) { /* an array was a matter of the member, not of its type */
+	if (k->version == 1) { /* in version 1 the member, not its type, is an array */
 		ranks = vv_wire_u8(w);
 		vv_wire_bytes(w, 3 + 4 + 4 + 16);
 	}
@@ -128,7 +129,7 @@ static int parse_member(struct vv_wire *w, const struct hdf5_type_head *k, struc
 	return 0;
 }
 
-/* A real and an imaginary part, as h5py and others write complex numbers. */
+/* A real and an imaginary part: complex numbers as written by h5py and others. */
 static bool is_complex(const struct hdf5_type_head *k, const struct hdf5_type_member *re, const struct hdf5_type_member *im)
 {
 	return re->initial == 'r' && im->initial == 'i' && re->type.type == im->type.type && re->type.rank == 0 &&
@@ -193,7 +194,7 @@ static int parse_variable(struct vv_wire *w, const struct hdf5_type_head *k, str
 	return parse(w, k->depth + 1, &base);
 }
 
-/* An array of arrays is an array of more dimensions. */
+/* An array of arrays becomes an array of more dimensions. */
 static int parse_array(struct vv_wire *w, const struct hdf5_type_head *k, struct vv_hdf5_type *t)
 {
 	unsigned rank = vv_wire_u8(w);

@@ -1,5 +1,6 @@
-/* Virtual datasets: a list of maps in a global heap, each the name of a file and of a dataset there, what is taken of it, and where it goes. Those of
- * this file are kept; one that is not makes the variable partial. */
+/* Virtual datasets: a list of maps in a global heap. Each map names a file and a dataset, the
+ * selected elements, and their destination. Maps within this file are kept; any other map makes the
+ * variable partial. */
 #include "reader/hdf5/hdf5_virtual.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -9,7 +10,7 @@
 
 enum { OBJECT_MAX = 1 << 20, MAPS = 1 << 12, SLABS = 1 << 13, HYPERSLABS = 2, ALL = 3, REGULAR = 1 };
 
-/* Object `index` of a collection of the global heap, into `to`. */
+/* Reads object `index` of a collection of the global heap into `to`. */
 static int get_object(struct vv_hdf5 *h, uint64_t at, uint64_t index, struct vv_buf *to)
 {
 	uint8_t text[16 + 8];
@@ -86,7 +87,8 @@ static int take_block(struct vv_wire *w, unsigned rank, unsigned size, struct vv
 	return 0;
 }
 
-/* Version 1 has a list of blocks; version 2 a regular one; version 3 says which, and how long its numbers are. */
+/* Version 1 has a list of blocks, version 2 a regular selection. Version 3 has a flag for the kind,
+ * and a size of its numbers. */
 static int take_slabs(struct vv_hdf5 *h, struct vv_wire *w, struct vv_selection *s)
 {
 	unsigned version = vv_wire_u32(w), flags = version == 1 ? 0 : vv_wire_u8(w),
@@ -139,7 +141,8 @@ struct map_names { /* of the entries so far */
 	struct map_name file[MAPS], source[MAPS];
 };
 
-/* A name, or, in blocks of version 1, which HDF5 2.0 writes, the number of an earlier entry with the same name. */
+/* A name, or the number of an earlier entry with the same name; the latter in blocks of version 1,
+ * which HDF5 2.0 writes. */
 static struct map_name take_name(struct vv_hdf5 *h, struct vv_wire *w, bool shared, const struct map_name *before, uint64_t i)
 {
 	struct map_name name = {0};
