@@ -195,7 +195,7 @@ static int feed_stream_input(struct pack *k, struct vv_pack_pipeline *feed, size
 	return rc;
 }
 
-static int feed_braided(struct pack *k, struct vv_pack_pipeline *feed)
+static int feed_interleaved(struct pack *k, struct vv_pack_pipeline *feed)
 {
 	static const enum vv_pack_order scheme[] = {
 		[VV_PACK_AGNOSTIC] = VV_PACK_ORDER_AGNOSTIC,
@@ -342,7 +342,7 @@ static int place_all(struct pack *k, struct vv_layer_writer *p, size_t chunk, si
 
 	if (rc == 0)
 		rc = k->opt->stream_input ? feed_stream_input(k, k->feed, chunk)
-				    : k->opt->scheme == VV_PACK_AUTO ? feed_by_kind(k, k->feed, chunk) : feed_braided(k, k->feed);
+				    : k->opt->scheme == VV_PACK_AUTO ? feed_by_kind(k, k->feed, chunk) : feed_interleaved(k, k->feed);
 	return rc ? rc : vv_pack_pipeline_drain(k->feed);
 }
 

@@ -420,7 +420,7 @@ void vv_recipes_join_ranks(const struct vv_file_set *c, uint32_t kind, const str
 
 /* Is the kind interleaved? Numbers are, unless they fit in one block. Memory with the trail
  * predictor always is: nearer similarities are found better. */
-static bool is_braided(const struct pick *p)
+static bool is_interleaved(const struct pick *p)
 {
 	const struct vv_file_set_kind *k = p->kind;
 	bool trail = k->recipe.predictor == VV_PREDICT_TRAIL;
@@ -437,7 +437,7 @@ static int choose(struct pick *p)
 	int rc = good ? is_easy_still(p, p->before, &good) : 0;
 
 	if (rc == 0 && good && reuse(k, p->before)) {
-		k->interleaved = is_braided(p);
+		k->interleaved = is_interleaved(p);
 		k->coded = true;
 		return 0;
 	}
@@ -459,7 +459,7 @@ static int choose(struct pick *p)
 	if (k->segment && k->recipe.coder == VV_CODEC_ZSTD && k->recipe.predictor != VV_PREDICT_TRAIL && (k->recipe.width == 1 || p->opt->effort != VV_PACK_FAST))
 		k->recipe.window = WINDOW_MEMORY;
 	k->merged |= k->segment != VV_SEGMENT_NONE;
-	k->interleaved = is_braided(p);
+	k->interleaved = is_interleaved(p);
 	k->coded = true;
 	return 0;
 }

@@ -40,7 +40,7 @@ size_t vv_hash_tiles_memory(uint64_t memory, size_t chunk)
 	return (size_t)(all < most ? all : most);
 }
 
-static int make_shelves(struct vv_store_tiles *w, bool all)
+static int make_digest_slots(struct vv_store_tiles *w, bool all)
 {
 	struct vv_digest_slots *s = &w->digest_slots;
 	size_t n;
@@ -60,7 +60,7 @@ static int make_shelves(struct vv_store_tiles *w, bool all)
 	return 0;
 }
 
-static void drop_shelves(struct vv_digest_slots *s)
+static void free_digest_slots(struct vv_digest_slots *s)
 {
 	vv_mem_unmap(s->v, s->len);
 	vv_mem_free(s->free);
@@ -394,7 +394,7 @@ int vv_hash_tiles_open(struct vv_store_tiles *w, bool all)
 {
 	w->size = 8 * (size_t)vv_pool_width(w->p->v->ctx.pool) + 8;
 	w->size = w->size < VV_STORE_TILES_RING ? w->size : VV_STORE_TILES_RING;
-	return make_shelves(w, all);
+	return make_digest_slots(w, all);
 }
 
 void vv_hash_tiles_close(struct vv_store_tiles *w)
@@ -403,5 +403,5 @@ void vv_hash_tiles_close(struct vv_store_tiles *w)
 		vv_pool_wait(w->p->v->ctx.pool, &w->ring[w->deduped % w->size]->task);
 	for (size_t i = 0; i < w->size; i++)
 		vv_mem_free(w->ring[i]);
-	drop_shelves(&w->digest_slots);
+	free_digest_slots(&w->digest_slots);
 }

@@ -365,7 +365,7 @@ static void number_tiles(struct varve *v, struct layout_plan *p, bool same_geome
 }
 
 /* Ends all watching and write protection. All regions start again. */
-static void let_all_go(struct varve *v)
+static void release_all_waiters(struct varve *v)
 {
 	pthread_mutex_lock(&v->tiles->lock);
 	for (size_t i = 0; i < v->tiles->geometry.n_by_address; i++) {
@@ -409,7 +409,7 @@ int vv_layout_run(struct varve *v)
 
 	if (!t->stale)
 		return 0;
-	let_all_go(v);
+	release_all_waiters(v);
 	choose_geometry(v);
 	same = group_len == t->geometry.group_len && tile_groups == t->geometry.tile_groups;
 	if (!same) { /* the old arrays are useless */
@@ -472,7 +472,7 @@ void vv_layout_fini(struct varve *v)
 	struct vv_tiles *t = v->tiles;
 
 	if (v->entry.pid == getpid())
-		let_all_go(v);
+		release_all_waiters(v);
 	vv_write_protect_free(t->protection.write_protect);
 	vv_write_protect_free(t->protection.write_protect_fine);
 	vv_scan_close(t->protection.scan);

@@ -17,7 +17,7 @@ enum {
 	GRAIN = 64 << 10,
 };
 
-enum state { ABSENT, QUEUED, UNDER_WAY, THERE };
+enum state { ABSENT, QUEUED, IN_PROGRESS, THERE };
 
 struct room {
 	struct room *next;
@@ -234,7 +234,7 @@ static int decode_into(struct vv_block_cache *s, const struct vv_block_cache_ent
 	return rc;
 }
 
-/* The entry is this thread's: it is UNDER_WAY. */
+/* The entry is this thread's: it is IN_PROGRESS. */
 static int decode(struct vv_block_cache *s, struct vv_block_cache_entry *b)
 {
 	const struct vv_block *block = block_of(s, b);
@@ -267,7 +267,7 @@ static void decode_ahead(struct vv_task *t)
 	pthread_mutex_lock(&s->lock);
 	mine = b->state == QUEUED && !s->closing;
 	if (mine)
-		b->state = UNDER_WAY;
+		b->state = IN_PROGRESS;
 	else if (b->state == QUEUED)
 		b->state = ABSENT;
 	pthread_mutex_unlock(&s->lock);
@@ -285,14 +285,14 @@ static int load_entry(struct vv_block_cache *s, struct vv_block_cache_entry *b, 
 	VV_HELD(&s->lock);
 	b->pins++;
 	while (rc == 0 && b->state != THERE) {
-		bool mine = b->state != UNDER_WAY;
+		bool mine = b->state != IN_PROGRESS;
 
 		if (!mine && !help) {
 			pthread_cond_wait(&s->changed, &s->lock);
 			continue;
 		}
 		if (mine)
-			b->state = UNDER_WAY;
+			b->state = IN_PROGRESS;
 		pthread_mutex_unlock(&s->lock);
 		if (mine)
 			rc = decode(s, b);

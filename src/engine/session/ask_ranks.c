@@ -121,7 +121,7 @@ static int hash_all(struct vv_store_tiles *w)
 	return rc ? rc : w->rc;
 }
 
-static void set_talking(struct vv_tiles *t, bool on)
+static void set_asking_ranks(struct vv_tiles *t, bool on)
 {
 	pthread_mutex_lock(&t->lock);
 	t->waiters.asking_ranks = on;
@@ -130,7 +130,7 @@ static void set_talking(struct vv_tiles *t, bool on)
 
 void vv_ask_ranks_expect(struct varve *v, bool coming)
 {
-	set_talking(v->tiles, coming);
+	set_asking_ranks(v->tiles, coming);
 }
 
 int vv_ask_ranks_run(struct vv_layer_writer *p, int rc)
@@ -150,6 +150,6 @@ int vv_ask_ranks_run(struct vv_layer_writer *p, int rc)
 		drop_remote(p->storing, p->storing->t->plan.queue[k]);
 	if (rc == 0 && p->v->ctx.group->aggregate != 1)
 		rc = vv_shared_file_begin(p, vv_rank_dedup_comm(p->v));
-	set_talking(p->v->tiles, false);
+	set_asking_ranks(p->v->tiles, false);
 	return rc;
 }

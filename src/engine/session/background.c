@@ -121,7 +121,7 @@ static void end_pass(struct vv_layer_writer *p, int rc)
 	vv_epoch_abandon(p);
 	p->st.epoch = p->epoch;
 	if (v->referenced->lost && !v->ctx.group)
-		vv_tip_begin_anew(v);
+		vv_tip_begin_era(v);
 }
 
 /* All ranks together decide whether the epoch is committed. They decide now, or in a later call if

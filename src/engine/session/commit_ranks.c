@@ -143,7 +143,7 @@ static void reject(struct varve *v, bool known)
 	vv_epoch_forget_shared(v);
 	/* Ranks refer to each other's layers, so all begin again. */
 	if (known && has_lost(v))
-		vv_tip_begin_anew(v);
+		vv_tip_begin_era(v);
 	else if (v->tip.epoch == d->epoch)
 		vv_tip_step_back(v, d->before);
 	if (!known)
@@ -201,7 +201,7 @@ static void rule(struct varve *v)
 	vv_err_save(rc, &d->decision->error);
 }
 
-static int begin_ruling(struct varve *v)
+static int begin_decision(struct varve *v)
 {
 	struct vv_commit_ranks *d = v->commit;
 	uint32_t who = ruler(v);
@@ -256,7 +256,7 @@ static int next_phase(struct varve *v)
 {
 	if (v->commit->phase == REPORTS && v->ctx.group->aggregate != 1 && all_well(v))
 		return begin_seals(v);
-	return v->commit->phase == DECISION ? conclude(v, read_ruling(v)) : begin_ruling(v);
+	return v->commit->phase == DECISION ? conclude(v, read_ruling(v)) : begin_decision(v);
 }
 
 int vv_commit_ranks_step(struct varve *v, bool wait)

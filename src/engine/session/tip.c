@@ -76,7 +76,7 @@ void vv_tip_step_back(struct varve *v, uint64_t epoch)
 	vv_region_forget(v);
 }
 
-void vv_tip_begin_anew(struct varve *v)
+void vv_tip_begin_era(struct varve *v)
 {
 	uint64_t failed = v->tip.first_failed;
 

@@ -14,7 +14,7 @@ void vv_tip_continue(struct varve *v, uint64_t epoch, struct vv_run_table *table
 void vv_tip_step_back(struct varve *v, uint64_t epoch);
 /* The store differs from the session's knowledge. The next epoch refers to nothing in the store and
  * begins a new era. */
-void vv_tip_begin_anew(struct varve *v);
+void vv_tip_begin_era(struct varve *v);
 /* Layers written from now on belong to another era (core/format/era_table.h), since some earlier
  * layers are gone. The new token is computed from the old one, so that it is the same on all
  * ranks. */

@@ -81,7 +81,7 @@ static int send_all(struct vv_rank_dedup_priv *t, struct vv_exchange *m)
 
 /* Counting sort of n digests by their home ranks. Returns the first index of each home rank j, for
  * j up to the number of ranks. A second copy follows, to be incremented. */
-static uint64_t *count_judges(const struct vv_rank_dedup_priv *t, size_t n, size_t from)
+static uint64_t *count_home_ranks(const struct vv_rank_dedup_priv *t, size_t n, size_t from)
 {
 	const struct vv_digest *d = t->p->v->index_cache->index.digest + from;
 	uint32_t size = t->g->size;
@@ -100,7 +100,7 @@ static int write_claims(struct vv_rank_dedup_priv *t)
 {
 	const struct vv_claims *c = t->p->claims;
 	uint32_t size = t->g->size;
-	uint64_t *first = count_judges(t, c->n, t->p->old_entries);
+	uint64_t *first = count_home_ranks(t, c->n, t->p->old_entries);
 	int rc = vv_exchange_new(&t->claims, size, c->n * VV_OWNER_INDEX_CLAIM);
 
 	t->order = vv_mem_new(c->n, sizeof(*t->order));
@@ -131,7 +131,7 @@ static int write_known(struct vv_rank_dedup_priv *t)
 	/* entries above are of this session: known, or not its own */
 	size_t n = t->g->owners_loaded ? 0 : t->p->v->index_cache->n_loaded;
 	uint32_t size = t->g->size;
-	uint64_t *first = count_judges(t, n, 0);
+	uint64_t *first = count_home_ranks(t, n, 0);
 	int rc = vv_exchange_new(&t->known, size, n * sizeof(struct vv_digest));
 
 	if (rc || !first) {
