@@ -164,7 +164,7 @@ static int print_kinds(const struct vv_show_files *s, struct vv_out *o)
 	return rc;
 }
 
-/* Of one segment all kinds together: how many bytes there are, and what became of them. */
+/* Sums up all kinds of one segment: their bytes, and how these were stored. */
 static bool sum_segment(const struct vv_manifest *m, unsigned segment, struct vv_manifest_kind *sum)
 {
 	*sum = (struct vv_manifest_kind){ 0 };
