@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { VV_CODEC_NONE, VV_CODEC_LZ4, VV_CODEC_ZSTD, VV_CODEC_PLANES, VV_CODEC_TYPED, VV_CODEC_PAPER, VV_CODEC_TRAIL }; /* in the format */
+/* in the format */
+enum { VV_CODEC_NONE, VV_CODEC_LZ4, VV_CODEC_ZSTD, VV_CODEC_PLANES, VV_CODEC_TYPED, VV_CODEC_PAPER, VV_CODEC_TRAIL };
 
 struct vv_codec {
 	const char *name;

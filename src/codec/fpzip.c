@@ -82,7 +82,7 @@ static uint64_t get_bits(struct coder *c, unsigned n)
 	}
 }
 
-/* ---- the model ----------------------------------------------------------------------------------------------------------- */
+/* ---- the model ------------------------------------------------------------------------------- */
 
 /* Schindler's quasi-static model: frequencies are those of the symbols before. They are updated
  * after a period, which is short at first. */
@@ -161,7 +161,7 @@ static unsigned get_symbol(struct coder *c, struct model *m)
 	return s;
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 struct format {
 	uint64_t sign, infinity, quiet; /* bits of a number */

@@ -1,6 +1,6 @@
-/* Islam 2012's compressors: a first pass by type (FPC for doubles, fpzip for floats, an LZ for
- * other types), then deflate as a second pass, or either alone. They serve comparisons, and users
- * who ask for them; docs/format.md, codec 5. */
+/* Islam 2012's compressors. A first pass depends on the type: FPC for doubles, fpzip for floats, an
+ * LZ for other types. The second pass is deflate; either pass may be used alone. They serve
+ * comparisons, and users who ask for them; docs/format.md, codec 5. */
 #include "base/deflate.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -51,7 +51,7 @@ static void swap(uint8_t *p, size_t count, unsigned width)
 		}
 }
 
-/* ---- encode -------------------------------------------------------------------------------------------------------------- */
+/* ---- encode ---------------------------------------------------------------------------------- */
 
 static struct paper_plan plan_for(const struct vv_recipe *how)
 {
@@ -168,7 +168,7 @@ static int encode(const void *from, size_t n, const struct vv_recipe *how, void 
 	return rc;
 }
 
-/* ---- decode -------------------------------------------------------------------------------------------------------------- */
+/* ---- decode ---------------------------------------------------------------------------------- */
 
 static int damaged(const char *what)
 {

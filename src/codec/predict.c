@@ -294,9 +294,9 @@ static uint64_t total4(void *from, size_t n, uint64_t before, bool swapped, bool
 	{                                                                                                             \
 		return real##W(unordered##W(ordered##W(bits##W(sane##W(p))) + unzigzag##W(r)));                       \
 	}                                                                                                             \
-	/* The next number waits for this one. Nearly always it has the sign of its prediction.                       \
-	 * Then the residual is added to the bits, or subtracted, in floating-point registers: two                    \
-	 * steps to wait for, not six. */                                                                             \
+	/* The next number waits for this one. Nearly always it has the sign of its prediction: the                   \
+	 * residual is then added to the bits in floating-point registers, or subtracted. These                       \
+	 * are two steps to wait for, not six. */                                                                     \
 	static inline f##W hit##W(u##W r, f##W p)                                                                     \
 	{                                                                                                             \
 		u##W top = (u##W)1 << (8 * W - 1), sign = bits##W(p) & top;                                           \

@@ -463,8 +463,9 @@ static size_t size_of(struct verdict v)
 	return alike(v) > alike_enough ? v.joint : v.apart;
 }
 
-/* Picks the plainest candidate, which detects similar samples; the best planes, which gain with
- * length; and the trail if it is best or the bytes are unknown. The order is that of their cost. */
+/* Picks the plainest candidate, which detects similar samples, and the best planes, which gain with
+ * length. Also picks the trail if it is best or the bytes are unknown. The order is that of their
+ * cost. */
 static size_t pick_finalists(const struct recipe_search_table *t, size_t pick[VV_RECIPE_SEARCH_FINALISTS])
 {
 	size_t last = t->n_dishes - 1, n = 0;

@@ -26,7 +26,7 @@ struct vv_sample {
 enum { VV_RECIPE_SEARCH_FINALISTS = 3 };
 
 struct vv_recipe_search {
-	/* coder VV_CODEC_NONE: nothing is gained, and the bytes should stay uncompressed */
+	/* with VV_CODEC_NONE nothing is gained, and the bytes should stay uncompressed */
 	struct vv_recipe recipe;
 	double ratio; /* the expected one */
 	double alike; /* the gain of compressing the samples together; above 1.10 they should be */

@@ -300,7 +300,7 @@ static enum fate judge(const uint8_t *p, size_t n, const struct vv_recipe *how)
 }
 
 /* Stores one plane in at most cap bytes: one byte if all are equal, n uncompressed bytes, or a
- * compressed frame. *out = 0 if it does not fit. */
+ * compressed frame. Sets *out = 0 if it does not fit. */
 static int encode_plane(const uint8_t *p, size_t n, enum fate fate, const struct vv_recipe *how, uint8_t *to, size_t cap, size_t *out)
 {
 	size_t got = 0, store = fate == ALIKE ? 1 : n;

@@ -12,9 +12,9 @@ void vv_split_apart(const uint8_t *x, size_t n, unsigned width, uint8_t *plane, 
 /* Joins: byte k of item i is plane[k][at + i]. */
 void vv_split_join(const uint8_t *const *plane, size_t at, size_t n, unsigned width, uint8_t *x);
 
-/* Stores planes of m bytes each, one after another, by the recipe's coder, level and window into
- * to[cap]. The output is the header, to which the stored lengths are added, the planes, and an
- * uncompressed tail. *out = 0 if that is not shorter than planes and tail, or does not fit. */
+/* Stores planes of m bytes each, one after another, into to[cap], with the compressor, level and
+ * window of the recipe. The output is the header with the stored lengths added, the planes, and an
+ * uncompressed tail. Sets *out = 0 if that is not shorter than planes and tail, or does not fit. */
 int vv_split_encode(const uint8_t *plane, unsigned n_planes, size_t m, const struct vv_recipe *how, struct vv_buf *header, const uint8_t *tail,
 		    size_t tail_len, uint8_t *to, size_t cap, size_t *out);
 

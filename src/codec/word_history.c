@@ -1,9 +1,10 @@
 /* Words that follow a trail: memory often repeats earlier memory, except for a number here and
  * there. A block is taken as words of 8 bytes, and each is described by an earlier word at some
- * distance. A word may be the same as that one, or differ by one of the last differences, as
- * pointers into memory that lies elsewhere, or counters. It may also differ by a small number, or
- * be new. The distance is changed only if three words in a row are found again. LZ compressors end
- * a match at each of these differences, so they do badly on images of processes and on records.
+ * distance. The word may be the same, or the same plus one of the last differences. Pointers into
+ * memory that lies elsewhere, and counters, differ in that way. The word may also differ by a small
+ * number, or be new. The distance is changed only if three words in a row are found again. LZ
+ * compressors end a match at each of these differences, so they do badly on images of processes and
+ * on records.
  *
  * The descriptions of the words go into streams, and each stream is compressed by itself:
  * docs/packing.md. */

@@ -24,7 +24,8 @@ struct array_name {
 struct array {
 	int type; /* an enum varve_type; VARVE_BYTES: of a kind that has no name there */
 	int ndim;
-	size_t shape[VARVE_MAX_DIMS]; /* slowest first, as in C; a character's length is its fastest dimension */
+	/* slowest first, as in C; a character's length is its fastest dimension */
+	size_t shape[VARVE_MAX_DIMS];
 	size_t bytes;
 };
 

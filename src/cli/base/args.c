@@ -47,7 +47,7 @@ static const char *nearest_in(const struct vv_args_option *table, const char *na
 	return best;
 }
 
-/* ---- parsing ------------------------------------------------------------------------------------------------------ */
+/* ---- parsing --------------------------------------------------------------------------------- */
 
 static int complain(const struct vv_args *a, const char *what, const char *word, const char *meant)
 {

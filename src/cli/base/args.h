@@ -1,5 +1,5 @@
-/* The command line: a table of options per verb, and the ones that all verbs share. Options and operands may be mixed;
- * "--" ends the options. */
+/* The command line: a table of options per verb, and the ones that all verbs share. Options and
+ * operands may be mixed; "--" ends the options. */
 #ifndef VV_CLI_BASE_ARGS_H
 #define VV_CLI_BASE_ARGS_H
 
@@ -22,8 +22,10 @@ struct vv_args {
 	char **argv;
 	int at;                              /* the next word */
 	const char *verb;                    /* NULL until it is known */
-	const struct vv_args_option *option; /* the verb's own; they hide shared ones of the same letter */
-	const char *value[VV_ARGS_OPTIONS];  /* by number in `option`; "" for those without a value; NULL: not given */
+	/* the verb's own; they hide shared ones of the same letter */
+	const struct vv_args_option *option;
+	/* by number in `option`; "" for those without a value; NULL: not given */
+	const char *value[VV_ARGS_OPTIONS];
 	bool by_letter[VV_ARGS_OPTIONS];     /* given as -n, not as --name */
 	const char **operand;
 	size_t n_operands;

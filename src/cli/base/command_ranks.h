@@ -27,8 +27,8 @@ void vv_command_ranks_sum(const struct vv_command_ranks *w, uint64_t *v, size_t 
 
 /* Was this process started as one of several, by any launcher? If so, *rank is its own rank. */
 bool vv_command_ranks_is_many(uint32_t *rank);
-/* For the plain command, started by mpirun as one of several: executes the varve-mpi beside it, or
- * reports that there is none. 0: the process is alone. */
+/* For the plain command. If mpirun has started it as one of several, it executes the varve-mpi
+ * beside it, or reports that there is none. Returns 0 if the process is alone. */
 int vv_command_ranks_join(char **argv);
 
 #endif

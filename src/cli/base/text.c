@@ -166,7 +166,7 @@ struct vv_text_long vv_text_safe(const char *name)
 	return t;
 }
 
-/* ---- tables ------------------------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 void vv_text_table_init(struct vv_text_table *t, const char *const *column, const char *indent)
 {

@@ -130,7 +130,7 @@ static void report_region(void *arg, const struct vv_diff_region *r)
 	}
 }
 
-/* ---- the regions asked for ---------------------------------------------------------------------------------------- */
+/* ---- the regions asked for ------------------------------------------------------------------- */
 
 static bool asked_for(const struct cmd_diff_comparison *c, const char *name)
 {
@@ -211,7 +211,7 @@ static int compare_rank(struct cmd_diff_comparison *c, uint32_t rank)
 	return rc;
 }
 
-/* ---- the verb ----------------------------------------------------------------------------------------------------- */
+/* ---- the verb -------------------------------------------------------------------------------- */
 
 static int open_side(struct vv_verb_context *job, struct cmd_diff_side *s, const char *text)
 {

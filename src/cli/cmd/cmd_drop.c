@@ -13,7 +13,7 @@ struct dropped { /* the epochs to drop, ascending, each once */
 	bool elsewhere; /* other stores have layers of some epochs, and records of their own */
 };
 
-/* ---- which epochs ------------------------------------------------------------------------------------------------- */
+/* ---- which epochs ---------------------------------------------------------------------------- */
 
 /* Marks the epochs of first..last; refuses an epoch, or a range, that does not exist. */
 static int mark(const struct vv_lineage *lin, const struct vv_listing *l, uint64_t first, uint64_t last, bool *marked)
@@ -117,7 +117,7 @@ static int choose(struct vv_verb_context *job, const struct vv_spec *spec, const
 	return rc;
 }
 
-/* ---- dropping them ------------------------------------------------------------------------------------------------ */
+/* ---- dropping them --------------------------------------------------------------------------- */
 
 static uint64_t bytes_of(const struct vv_lineage *lin, uint64_t epoch)
 {
@@ -164,9 +164,10 @@ static int drop_epochs(struct vv_verb_context *job, const struct vv_lineage *lin
 	return rc;
 }
 
-/* ---- a whole lineage ---------------------------------------------------------------------------------------------- */
+/* ---- a whole lineage ------------------------------------------------------------------------- */
 
-/* Removes the objects of a folder: commit records first, so that no epoch is ever left without its layers. */
+/* Removes the objects of a folder: commit records first, so that no epoch is ever left without its
+ * layers. */
 static int remove_folder(const struct vv_lineage *lin, const char *dir, uint64_t *bytes, size_t *objects)
 {
 	struct vv_names names = { 0 };
@@ -257,7 +258,7 @@ static int drop_lineage(struct vv_verb_context *job, const struct vv_lineage *li
 	return rc;
 }
 
-/* ---- the verb ----------------------------------------------------------------------------------------------------- */
+/* ---- the verb -------------------------------------------------------------------------------- */
 
 static int check(const struct vv_args *args, const struct vv_spec *spec)
 {

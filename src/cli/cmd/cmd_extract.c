@@ -96,7 +96,7 @@ static int extract_region(struct vv_verb_context *job, const struct vv_lineage *
 	return rc;
 }
 
-/* ---- files -------------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 /* FILE, FILE:VARIABLE, or the variable as a separate operand. The longest existing name is taken,
  * because names may contain colons. */
@@ -164,7 +164,7 @@ static int extract_file(struct vv_verb_context *job, const struct vv_unpack *u, 
 	return rc;
 }
 
-/* ---- the verb ----------------------------------------------------------------------------------------------------- */
+/* ---- the verb -------------------------------------------------------------------------------- */
 
 /* Checks, before anything is opened, whether the output can be at the requested place. */
 static int check_output(const struct vv_args *args)

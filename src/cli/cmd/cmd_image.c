@@ -76,7 +76,7 @@ static int parse_memory(const struct vv_args *args, uint64_t *memory)
 	return rc;
 }
 
-/* ---- dump ---------------------------------------------------------------------------------------------------------- */
+/* ---- dump ------------------------------------------------------------------------------------ */
 
 /* The precopy of this rank's processes. */
 static void put_precopy(struct vv_json *j, const struct vv_dump_options *opt, const struct vv_dump_report *r)
@@ -152,7 +152,7 @@ static int run_dump(struct vv_verb_context *job)
 	return rc;
 }
 
-/* ---- restore ------------------------------------------------------------------------------------------------------- */
+/* ---- restore --------------------------------------------------------------------------------- */
 
 static int open_epoch(struct vv_verb_context *job, struct vv_spec *spec, struct vv_lineage *lin, uint64_t *epoch)
 {
@@ -312,7 +312,7 @@ static int run_restore(struct vv_verb_context *job)
 	return rc;
 }
 
-/* ---- run ----------------------------------------------------------------------------------------------------------- */
+/* ---- run ------------------------------------------------------------------------------------- */
 
 static const struct vv_conf_item items[] = {
 	{ "every", VV_CONF_DURATION, "0", NULL, 0, 0, NULL },
@@ -403,7 +403,8 @@ static int run_run(struct vv_verb_context *job)
 		rc = hand_on(job);
 	if (rc)
 		return rc;
-	opt.command = (char *const *)(uintptr_t)(args->operand + REST); /* NULL is behind the last */
+	/* NULL is behind the last */
+	opt.command = (char *const *)(uintptr_t)(args->operand + REST);
 	if (!opt.output) {
 		snprintf(output, sizeof(output), "%s.out", spec.lineage);
 		opt.output = output;
@@ -418,7 +419,7 @@ static int run_run(struct vv_verb_context *job)
 	return rc;
 }
 
-/* ---- the verb ------------------------------------------------------------------------------------------------------ */
+/* ---- the verb -------------------------------------------------------------------------------- */
 
 static int run_check(struct vv_verb_context *job)
 {

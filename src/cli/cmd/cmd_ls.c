@@ -15,7 +15,7 @@ static void put_time(struct vv_json *j, uint64_t ns)
 	vv_json_number(j, "time_ns", ns);
 }
 
-/* ---- the lineages of a store -------------------------------------------------------------------------------------- */
+/* ---- the lineages of a store ----------------------------------------------------------------- */
 
 static void put_unfinished(struct vv_json *j, const struct vv_gc_unfinished *u)
 {
@@ -124,7 +124,7 @@ static int list_lineages(struct vv_verb_context *job)
 	return rc ? rc : any_damage;
 }
 
-/* ---- the epochs of a lineage -------------------------------------------------------------------------------------- */
+/* ---- the epochs of a lineage ----------------------------------------------------------------- */
 
 /* Puts an older epoch before the ones in the listing. */
 static int prepend(struct vv_listing *l, uint64_t epoch)

@@ -144,8 +144,8 @@ static int pass_over(void *arg, const struct vv_unpack *u)
 }
 
 /* Files must not be deleted if the only epoch that holds them may be dropped. With the option keep,
- * there may be no more sets than epochs are kept. *left: files of older epochs may be deleted, which
- * requires that no epochs are dropped. */
+ * there may be no more sets than epochs are kept. Sets *left if no epochs are dropped, so that
+ * files of older epochs may be deleted. */
 static int check_keep(const struct vv_verb_context *job, size_t sets, bool *left)
 {
 	uint64_t keep = vv_conf_number(&job->conf, "keep");
@@ -183,7 +183,7 @@ static int agree_on_files(struct vv_verb_context *job, const char *lineage, stru
 	return rc;
 }
 
-/* ---- the verb ----------------------------------------------------------------------------------------------------- */
+/* ---- the verb -------------------------------------------------------------------------------- */
 
 static int run(struct vv_verb_context *job)
 {

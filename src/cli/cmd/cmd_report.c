@@ -19,7 +19,7 @@
 
 enum { ROWS_OF_ALL = 4000, ROWS_AT_LEAST = 40 };
 
-/* ---- the data ------------------------------------------------------------------------------------------------------- */
+/* ---- the data -------------------------------------------------------------------------------- */
 
 /* Several lineages share the limits of a single one. */
 static struct vv_report_limits share(uint64_t newest, size_t lineages)

@@ -140,7 +140,7 @@ static int parse(struct vv_verb_context *job, struct vv_run_plan *plan)
 	return rc ? rc : vv_run_env_library(plan->preload);
 }
 
-/* ---- the verb ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the verb -------------------------------------------------------------------------------- */
 
 /* Reports the failure like an event, and returns the status that a shell would return. */
 static int cannot_start(const struct vv_run_plan *plan, int err)

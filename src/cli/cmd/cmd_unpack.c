@@ -47,7 +47,7 @@ static int names_init(struct names *s, const struct vv_args *args)
 	return rc;
 }
 
-/* ---- the list ----------------------------------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 static bool is_asked(const struct names *s, const char *name)
 {
@@ -152,7 +152,7 @@ static int list(struct vv_verb_context *job, const struct vv_unpack *u, const st
 	return rc ? rc : list_lost(job, u);
 }
 
-/* ---- unpacking ---------------------------------------------------------------------------------------------------- */
+/* ---- unpacking ------------------------------------------------------------------------------- */
 
 static void print_missing(const struct vv_unpack_report *r)
 {
@@ -160,7 +160,9 @@ static void print_missing(const struct vv_unpack_report *r)
 		fprintf(stderr, "varve: missing: %s\n", vv_text_safe(r->missing[i]).s);
 }
 
-enum { SUMS = 5 }; /* over all ranks: files, their bytes, missing ones, links that are copies, attributes that could not be kept */
+/* over all ranks: files, their bytes, missing ones, links that are copies, attributes that could
+ * not be kept */
+enum { SUMS = 5 };
 
 static bool is_test(const struct vv_verb_context *job)
 {
@@ -396,7 +398,7 @@ static int unpack_one(struct vv_verb_context *job, const struct vv_lineage *lin,
 	return rc;
 }
 
-/* ---- all epochs --------------------------------------------------------------------------------------------------- */
+/* ---- all epochs ------------------------------------------------------------------------------ */
 
 struct cmd_unpack_series {
 	struct vv_unpack *u; /* of the epochs that can be read */
@@ -590,7 +592,7 @@ static int unpack_each(struct vv_verb_context *job, const struct vv_lineage *lin
 	return rc ? rc : e.status;
 }
 
-/* ---- the verb ----------------------------------------------------------------------------------------------------- */
+/* ---- the verb -------------------------------------------------------------------------------- */
 
 static bool is_series(const struct vv_args *args)
 {

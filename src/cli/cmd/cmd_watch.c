@@ -50,7 +50,7 @@ struct cmd_watch {
 	struct vv_purge_count left; /* and the result of that */
 };
 
-/* ---- sets --------------------------------------------------------------------------------------------------------- */
+/* ---- sets ------------------------------------------------------------------------------------ */
 
 static struct growth *find_growth(const struct cmd_watch *w, const char *key)
 {
@@ -159,7 +159,7 @@ static double due_of(const struct cmd_watch *w, const struct set *s)
 	return complete ? (s->last + w->settle > w->again ? s->last + w->settle : w->again) : 1e300;
 }
 
-/* ---- steps -------------------------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 /* All known files of the set are packed and unchanged, and there are new ones. */
 static bool grows(const struct set *s)
@@ -262,7 +262,7 @@ static int mark(void *arg, const struct vv_unpack *u)
 	return rc;
 }
 
-/* ---- packing ------------------------------------------------------------------------------------------------------ */
+/* ---- packing --------------------------------------------------------------------------------- */
 
 static int by_nature(const void *a, const void *b)
 {
@@ -368,7 +368,7 @@ static int pack_due(struct cmd_watch *w, double *wait)
 	return rc;
 }
 
-/* ---- the verb ----------------------------------------------------------------------------------------------------- */
+/* ---- the verb -------------------------------------------------------------------------------- */
 
 static int parse(struct cmd_watch *w)
 {

@@ -123,7 +123,7 @@ static int no_dots(const struct dirent *e)
 	return strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
 }
 
-/* ---- links and folders -------------------------------------------------------------------------------------------- */
+/* ---- links and folders ----------------------------------------------------------------------- */
 
 /* NULL: the entry exists already, or *rc is an error. */
 static struct vv_manifest_entry *new_entry(struct vv_filelist *l, const char *name, uint8_t type, const struct stat *st, int *rc)
@@ -179,7 +179,7 @@ static mode_t usual_mode(void)
 }
 
 /* A folder that its contents would restore is not recorded, so that older versions can read most
- * epochs. named: given by the user, so that a link is followed. */
+ * epochs. With `named`, the user gave the path, and a link is followed. */
 static int note_folder(struct vv_filelist *l, const char *path, const char *name, bool named, bool empty)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (named ? 0 : O_NOFOLLOW)), rc;
@@ -229,7 +229,7 @@ int vv_filelist_check(const struct vv_filelist *l)
 	return rc;
 }
 
-/* ---- operands ----------------------------------------------------------------------------------------------------- */
+/* ---- operands -------------------------------------------------------------------------------- */
 
 static int add_folder(struct vv_filelist *l, const char *path, const char *name, bool named);
 
@@ -339,7 +339,7 @@ int vv_filelist_add(struct vv_filelist *l, const char *operand)
 	return 0;
 }
 
-/* ---- sets --------------------------------------------------------------------------------------------------------- */
+/* ---- sets ------------------------------------------------------------------------------------ */
 
 struct filelist_member {
 	char *key; /* NULL: of no set */
@@ -435,7 +435,7 @@ void vv_filelist_drop_set(struct vv_filelist *l, size_t i)
 	l->n_sets--;
 }
 
-/* ---- lists -------------------------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 static int read_whole(int fd, const char *path, struct vv_buf *b)
 {

@@ -22,7 +22,9 @@ struct vv_filelist {
 	struct vv_map by_name;
 	const char *folder; /* names are relative to it; NULL: to the current one */
 	const char *store;  /* the destination store: files in it are left out; NULL: none are */
-	struct vv_manifest tree;   /* its entries: symbolic links, and folders that are empty or have a mode or attributes of their own */
+	/* its entries: symbolic links, and folders that are empty or have a mode or attributes of
+	 * their own */
+	struct vv_manifest tree;
 	struct vv_map by_entry;    /* and their names */
 	struct vv_xattr_left left; /* attributes of folders that are not packed */
 	size_t skipped;     /* links, devices and the like, that were named in warnings */

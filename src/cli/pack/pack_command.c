@@ -118,7 +118,7 @@ int vv_pack_command_run(struct vv_verb_context *job, const char *lineage, const 
 	return rc ? rc : vv_verb_context_close_session(v, pack(job, v, l, opt, delete));
 }
 
-/* ---- several ------------------------------------------------------------------------------------------------------ */
+/* ---- several --------------------------------------------------------------------------------- */
 
 static int pack_set(struct vv_verb_context *job, struct varve *v, const struct vv_filelist *l, const struct vv_filelist_set *s,
 		    const struct vv_pack_options *opt, bool delete, struct vv_text_table *t)

@@ -72,7 +72,7 @@ static int add(struct purge *k, const struct vv_pack_file *file)
 	return rc;
 }
 
-/* ---- comparing ---------------------------------------------------------------------------------------------------- */
+/* ---- comparing ------------------------------------------------------------------------------- */
 
 struct purge_group { /* files that are open together */
 	struct vv_unpack_file file[AT_ONCE];
@@ -122,7 +122,7 @@ static int compare(struct purge *k, struct purge_group *g)
 	return rc;
 }
 
-/* ---- deleting ----------------------------------------------------------------------------------------------------- */
+/* ---- deleting -------------------------------------------------------------------------------- */
 
 /* Is it still the compared file, and was it not written in the meantime? */
 static bool is_untouched(const struct purge_item *t)

@@ -70,7 +70,7 @@ static int find_row(struct vv_report_heat *h, const char *name, bool variable, s
 	return 0;
 }
 
-/* ---- bytes that changed ------------------------------------------------------------------------------------------------ */
+/* ---- bytes that changed ---------------------------------------------------------------------- */
 
 struct report_heat_tally {
 	struct vv_report_heat_row *row;

@@ -50,7 +50,7 @@ static void note(struct vv_report_lineage *r, uint64_t epoch, const char *text)
 	r->n_problems++;
 }
 
-/* ---- figures -------------------------------------------------------------------------------------------------------- */
+/* ---- figures --------------------------------------------------------------------------------- */
 
 static const char *const stats[VV_REPORT_FIGURES] = { /* NULL: the commit record has it */
 	[VV_REPORT_DIRTY] = "bytes.dirty",         [VV_REPORT_UNCHANGED] = "bytes.unchanged", [VV_REPORT_ZERO] = "bytes.zero",
@@ -107,7 +107,7 @@ static struct vv_report_row *rank_row(struct report_lineage_walk *w, uint32_t ra
 	return i < w->r->n_ranks ? &w->r->rank[i] : NULL;
 }
 
-/* ---- layers --------------------------------------------------------------------------------------------------------- */
+/* ---- layers ---------------------------------------------------------------------------------- */
 
 static void read_head(void *arg, size_t i)
 {
@@ -172,7 +172,7 @@ static int look_at(struct report_lineage_walk *w, size_t first, struct report_li
 	return w->n_looks == BATCH ? take_looks(w, first) : 0;
 }
 
-/* ---- epochs --------------------------------------------------------------------------------------------------------- */
+/* ---- epochs ---------------------------------------------------------------------------------- */
 
 static void read_commit(void *arg, size_t i)
 {
@@ -263,7 +263,7 @@ static int walk_epochs(struct report_lineage_walk *w)
 	return rc;
 }
 
-/* ---- before and after ----------------------------------------------------------------------------------------------- */
+/* ---- before and after ------------------------------------------------------------------------ */
 
 /* Finds the newest epoch with a readable record. */
 static int find_newest(struct report_lineage_walk *w, struct vv_commit *c)

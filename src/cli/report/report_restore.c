@@ -1,5 +1,5 @@
-/* The runs of the newest epoch, in the order of the layers that they refer to: the blocks that
- * contain them, and the codecs of these blocks. */
+/* Sorts the runs of the newest epoch by the layers that they refer to. Then it finds the blocks
+ * that contain them, and the codecs of these blocks. */
 #include "cli/report/report_restore.h"
 #include "base/err.h"
 #include "base/mem.h"

@@ -1,5 +1,5 @@
-/* The cost of restoring the newest epoch: its runs in the order of the layers that they refer to,
- * the blocks that contain them, and the codecs of these blocks. */
+/* The cost of restoring the newest epoch: the layers that its runs refer to, and the blocks that
+ * contain the runs, with their codecs. */
 #ifndef VV_CLI_REPORT_REPORT_RESTORE_H
 #define VV_CLI_REPORT_REPORT_RESTORE_H
 

@@ -41,15 +41,19 @@ struct rehearsal {
 	bool temporary;
 	bool keeps_output; /* of the program, because the error names it */
 	atomic_bool stop;
-	uint64_t from, last;		    /* the epoch of the restart, and the one that ends the runs */
-	struct run_rehearse_side plain, twin, restarted; /* two runs without a restart, and one with it */
+	/* the epoch of the restart, and the one that ends the runs */
+	uint64_t from, last;
+	/* two runs without a restart, and one with it */
+	struct run_rehearse_side plain, twin, restarted;
 	uint32_t ranks;
 
 	char **self; /* RANK/REGION that differ between the runs without a restart */
 	size_t n_self, self_cap;
 	struct vv_map by_name; /* of these */
 
-	bool early; /* it saves before it computes: the first epoch after a restart is the one that it came from */
+	/* it saves before it computes: the first epoch after a restart is the one that it came
+	 * from */
+	bool early;
 
 	/* of the comparison in progress */
 	uint64_t epoch; /* of the runs without a restart */
@@ -62,7 +66,7 @@ struct rehearsal {
 #define REPORT(r, event, epoch, ...) vv_run_messages_line(&(r)->tell, event, epoch, __VA_ARGS__)
 #define WARN(r, event, epoch, ...) vv_run_messages_warn(&(r)->tell, event, epoch, __VA_ARGS__)
 
-/* ---- the runs ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the runs -------------------------------------------------------------------------------- */
 
 static int place(struct rehearsal *r)
 {
@@ -211,7 +215,7 @@ static int run_all(struct rehearsal *r)
 	return rc ? rc : run_to(r, &r->restarted, r->last + 1);
 }
 
-/* ---- the comparison ---------------------------------------------------------------------------------------------------------- */
+/* ---- the comparison -------------------------------------------------------------------------- */
 
 static bool is_undeclared(const char *name)
 {

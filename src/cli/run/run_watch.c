@@ -80,7 +80,7 @@ static void look_at_command(struct run_watch *w)
 		     "checkpoints. Run it as its owner", name);
 }
 
-/* ---- start and end ----------------------------------------------------------------------------------------------------------- */
+/* ---- start and end --------------------------------------------------------------------------- */
 
 /* A command that has finished its work repeats it from the start, as it would without varve. */
 static int begin_anew(struct run_watch *w)
@@ -171,7 +171,7 @@ static void follow_stop(struct run_watch *w)
 	vv_run_terminal_pause(&w->terminal);
 }
 
-/* ---- checkpoints ------------------------------------------------------------------------------------------------------------- */
+/* ---- checkpoints ----------------------------------------------------------------------------- */
 
 /* It is enough if one rank receives the request. Ranks of this host get the signal directly, others
  * from the launcher, if it passes signals on. */
@@ -236,7 +236,7 @@ static void advance(struct run_watch *w)
 	}
 }
 
-/* ---- events ------------------------------------------------------------------------------------------------------------------ */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static void handle_start(struct run_watch *w, const struct vv_run_event *e)
 {
@@ -429,7 +429,7 @@ static void supervise_run(struct run_watch *w)
 	find_unreported_epochs(w);
 }
 
-/* ---- again? ------------------------------------------------------------------------------------------------------------------ */
+/* ---- again? ---------------------------------------------------------------------------------- */
 
 /* Falls back to the newest intact epoch before the one that it restarted from. Returns false if
  * there is none; then `otherwise` is reported. */

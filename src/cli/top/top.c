@@ -20,7 +20,7 @@ enum {
 	TAIL = 1 << 16 /* of a statistics file */
 };
 
-/* ---- epochs --------------------------------------------------------------------------------------------------------- */
+/* ---- epochs ---------------------------------------------------------------------------------- */
 
 static double seconds(const struct vv_head *h, const char *stat)
 {
@@ -195,7 +195,7 @@ static int read_writer(struct vv_top *t)
 	return 0;
 }
 
-/* ---- when the next one is due ------------------------------------------------------------------------------------------ */
+/* ---- when the next one is due ---------------------------------------------------------------- */
 
 static bool is_set(const struct vv_interval *d)
 {
@@ -271,7 +271,7 @@ uint64_t vv_top_expected(const struct vv_top *t)
 	return n ? sum / n : 0;
 }
 
-/* ---- the statistics file ------------------------------------------------------------------------------------------------ */
+/* ---- the statistics file --------------------------------------------------------------------- */
 
 /* Copies the text of a member of one of our own lines, as far as it fits; JSON escapes stay. A key
  * that ends with a quote belongs to a string. */
@@ -344,7 +344,7 @@ static void read_statistics(struct vv_top *t, const char *path)
 	vv_mem_free(text);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------------ */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 void vv_top_init(struct vv_top *t, const struct vv_lineage *lin, const struct vv_conf *conf)
 {

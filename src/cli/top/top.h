@@ -61,8 +61,8 @@ int vv_top_read(struct vv_top *t, const struct vv_conf *conf);
 
 /* Seconds between recent epochs; 0: not known. */
 double vv_top_pace(const struct vv_top *t);
-/* Seconds until the next epoch is due, less than 0 if it is late; false: nothing is known. *sure:
- * by the options, not by the recent pace. */
+/* Seconds until the next epoch is due, less than 0 if it is late. Returns false if nothing is
+ * known. Sets *sure if the options decide, not the recent pace. */
 bool vv_top_next(const struct vv_top *t, double *in, bool *sure);
 /* The expected size of the epoch in progress, by the epochs before it; 0: not known. */
 uint64_t vv_top_expected(const struct vv_top *t);

@@ -102,7 +102,7 @@ static void print_failure(const struct vv_top *t, struct vv_buf *out)
 		vv_buf_printf(out, "failed   %s: %s\n", vv_text_age(t->failed_ns, t->now.wall_ns).s, vv_text_safe(t->failure).s);
 }
 
-/* ---- the table -------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 enum column { EPOCH, AGE, RANKS, MEMORY, STORED, LAYER, LESS, BLOCKED, FLUSH, STORED_AT, COLUMNS };
 
@@ -203,7 +203,7 @@ static int print_table(const struct vv_top *t, size_t columns, size_t rows, stru
 	return rc;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 /* Lines are cut at the width of the terminal: a wrapped line would push others off the screen. */
 static void cut(const struct vv_buf *text, size_t columns, struct vv_buf *out)
@@ -292,7 +292,7 @@ int vv_top_text_put(const struct vv_top *t, size_t columns, size_t lines, struct
 	return rc ? rc : vv_buf_check(out);
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void put_writer(const struct vv_top *t, struct vv_json *j)
 {

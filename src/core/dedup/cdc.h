@@ -24,8 +24,8 @@ struct vv_cdc {
 /* VV_CDC_WINDOW <= min < avg < max <= 2^30, or VV_EINVAL. The cuts are the same on every machine
  * and in every version. */
 int vv_cdc_init(struct vv_cdc *c, size_t min, size_t avg, size_t max);
-/* Returns the length of the chunk that begins at p, or 0 if the n bytes there do not decide it. max
- * bytes always decide. last: no bytes follow these n. */
+/* Returns the length of the chunk that begins at p, or 0 if the n bytes there do not decide it. At
+ * `max` bytes it is always decided. With `last`, no bytes follow these n. */
 size_t vv_cdc_next(const struct vv_cdc *c, const uint8_t *p, size_t n, bool last);
 
 #endif

@@ -21,7 +21,8 @@ enum {
 	VV_GRAIN_SLICE = 1 << 21, /* numbers */
 };
 
-#define VV_GRAIN_LIMIT ((uint64_t)1 << 31) /* digests at most, in a generation: a table of them has fewer than 2^32 slots */
+/* digests at most, in a generation: a table of them has fewer than 2^32 slots */
+#define VV_GRAIN_LIMIT ((uint64_t)1 << 31)
 #define VV_GRAIN_NUMBERS (UINT32_MAX - (uint64_t)VV_GRAIN_SLICE) /* at most, in a set */
 
 enum vv_method { VV_METHOD_FULL, VV_METHOD_BASIC, VV_METHOD_LIST, VV_METHOD_TREE, VV_METHOD_RUN };
@@ -29,7 +30,8 @@ enum vv_method { VV_METHOD_FULL, VV_METHOD_BASIC, VV_METHOD_LIST, VV_METHOD_TREE
 enum vv_piece_kind {
 	VV_PIECE_ZERO,   /* zeros */
 	VV_PIECE_NEW,    /* the epoch's data, from grain `number` of it on */
-	VV_PIECE_COPY,   /* the data of epoch `ordinal`, this one or an older, from grain `number` of it on */
+	/* the data of epoch `ordinal`, this one or an older, from grain `number` of it on */
+	VV_PIECE_COPY,
 	/* each grain repeats the one `number` grains before it, which may be in the same piece */
 	VV_PIECE_REPEAT,
 };
@@ -69,12 +71,14 @@ struct vv_span {
 	uint64_t id; /* the same in all epochs in which it is the same region */
 	uint8_t *p;
 	uint64_t len;
-	const uint64_t *maybe; /* a bit per 4096 bytes: those that may have changed since the last pass; NULL: all */
+	/* a bit per 4096 bytes: those that may have changed since the last pass; NULL: all */
+	const uint64_t *maybe;
 	uint32_t first; /* number of its first grain: vv_grain_number_spans */
 	uint32_t n;     /* complete grains */
 };
 
-/* Numbers the spans' grains; *end: one more than the highest number, a multiple of VV_GRAIN_TILE. */
+/* Numbers the spans' grains; *end: one more than the highest number, a multiple of
+ * VV_GRAIN_TILE. */
 int vv_grain_number_spans(struct vv_span *span, size_t n, uint32_t chunk, uint32_t *end);
 /* The span that contains the grain of this number. */
 size_t vv_grain_span_of(const struct vv_span *span, size_t n, uint32_t number);

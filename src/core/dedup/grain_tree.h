@@ -22,8 +22,9 @@ struct vv_grain_tree_work {
 
 /* Takes n finds of one slice, ascending, with the digest of each number of the slice. The first
  * `take` finds take part in `nodes`. The caller has called vv_known_grains_begin with the number of
- * finds that are not zero. The place of a find that is the first of a piece may change. `out` has
- * room for n pieces and may be the memory of the nodes. Returns the number of pieces. */
+ * finds that are not zero. The place of a find that is the first of a piece may change. There is
+ * room for n pieces in `out`, which may be the memory of the nodes. Returns the number of
+ * pieces. */
 size_t vv_grain_tree_pieces(struct vv_find *f, size_t n, size_t take, const struct vv_digest *slice, uint32_t ordinal,
 		      struct vv_known_grains *nodes, const struct vv_grain_tree_work *w, struct vv_piece *out);
 /* Enters the nodes that are NEW, and nothing else. */

@@ -319,7 +319,8 @@ int vv_index_compact(struct vv_index *x, uint32_t *moved, uint32_t *source)
 	found = found_of(x, moved, set);
 	size = slots_for(n);
 	if (x->slot && empty_slots(x, size < x->n_slots ? size : x->n_slots) < 0)
-		memset(x->slot, 0, x->n_slots * sizeof(*x->slot)); /* it could not be made shorter */
+		/* it could not be made shorter */
+		memset(x->slot, 0, x->n_slots * sizeof(*x->slot));
 	fill(x, set);
 	if (found < n)
 		fill(x, NULL); /* an entry that goes may have hidden an equal one that stays */

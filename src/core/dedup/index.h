@@ -16,10 +16,12 @@ enum { VV_INDEX_COST = 33 };
 
 struct vv_index {
 	struct vv_digest *digest; /* per entry */
-	uint64_t *where;          /* its source number << 40 | position: read it with vv_index_layer and vv_index_pos */
+	/* its source number << 40 | position: read it with vv_index_layer and vv_index_pos */
+	uint64_t *where;
 	size_t n;
 	size_t cap;
-	uint32_t *slot; /* entry number + 1, and in the bits above it some of the digest; 0 = empty */
+	/* entry number + 1, and in the bits above it some of the digest; 0 = empty */
+	uint32_t *slot;
 	size_t n_slots;
 	uint32_t tag;   /* those bits */
 	uint64_t *layer; /* by source number */
@@ -39,8 +41,9 @@ uint32_t vv_index_find(const struct vv_index *x, const struct vv_digest *d);
 int vv_index_add(struct vv_index *x, const struct vv_digest *d, uint64_t layer, uint64_t pos, uint32_t *number);
 /* Adds content that is in the index but cannot be used: from now on the new place is found. */
 int vv_index_supersede(struct vv_index *x, const struct vv_digest *d, uint64_t layer, uint64_t pos, uint32_t *number);
-/* vv_index_source: the number of a source for entries of this layer, the last one if it fits, else
- * a new one. vv_index_move: gives an entry another place. Both serve engine/write/rank_dedup.c. */
+/* These serve engine/write/rank_dedup.c. The first gives the number of a source for entries of this
+ * layer: that of the last source if it fits, else a new one. The last gives an entry another
+ * place. */
 int vv_index_source(struct vv_index *x, uint64_t layer, uint64_t *source);
 int vv_index_add_from(struct vv_index *x, const struct vv_digest *d, uint64_t source, uint64_t pos, uint32_t *number);
 void vv_index_move(struct vv_index *x, uint32_t number, uint64_t source, uint64_t pos);
@@ -51,8 +54,9 @@ void vv_index_rename(struct vv_index *x, uint32_t number, const struct vv_digest
 int vv_index_add_layer(struct vv_index *x, uint64_t layer, const struct vv_digests *d);
 /* Forgets every entry numbered n or above; needs no memory, so it cannot fail. */
 void vv_index_truncate(struct vv_index *x, size_t n);
-/* Forgets every entry whose `moved` is 0, and the sources that no other names. The rest keeps its order: moved[i] becomes 1 + the new
- * number, and so does source[k], per source, which comes as zeros. VV_ENOMEM: nothing has changed. */
+/* Forgets every entry whose `moved` is 0, and the sources that no other names. The rest keeps its
+ * order: moved[i] becomes 1 + the new number, and so does source[k], per source, which comes as
+ * zeros. VV_ENOMEM: nothing has changed. */
 int vv_index_compact(struct vv_index *x, uint32_t *moved, uint32_t *source);
 /* vv_index_first: the first entry of [0, n) that does not lie before a place, or n. vv_index_at:
  * the entry at that place. The entries must have been added in ascending (layer, pos) order. */

@@ -1,7 +1,7 @@
 /* Contents in the data of earlier epochs, and their places: a map from digests to places. A place
- * is ordinal << 40 | number, as in vv_piece.from without its kind. docs/dedup.md, section 2: there
- * is a *young* generation and an *aged* one, of at most `limit` entries each. Contents met lately
- * are remembered; contents not met for long are forgotten. */
+ * is ordinal << 40 | number, as in vv_piece.from without its kind. There is a *young* generation
+ * and an *aged* one, of at most `limit` entries each (docs/dedup.md, section 2). Contents met
+ * lately are remembered; contents not met for long are forgotten. */
 #ifndef VV_CORE_DEDUP_KNOWN_GRAINS_H
 #define VV_CORE_DEDUP_KNOWN_GRAINS_H
 

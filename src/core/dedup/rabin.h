@@ -27,8 +27,8 @@ struct vv_rabin {
 /* VV_RABIN_WINDOW <= min < avg < max <= 2^30, avg a power of two, or VV_EINVAL. The cuts are the
  * same on every machine and in every version. */
 int vv_rabin_init(struct vv_rabin *r, size_t min, size_t avg, size_t max);
-/* Returns the length of the chunk that begins at p, or 0 if the n bytes there do not decide it. max
- * bytes always decide. last: no bytes follow these n. */
+/* Returns the length of the chunk that begins at p, or 0 if the n bytes there do not decide it. At
+ * `max` bytes it is always decided. With `last`, no bytes follow these n. */
 size_t vv_rabin_next(const struct vv_rabin *r, const uint8_t *p, size_t n, bool last);
 
 #endif

@@ -1,5 +1,5 @@
-/* The directory of a bundle. The members given by a writer and those read from a file obey the same
- * rules: layers of the bundle's own epoch and ranks, ascending, on pages of their own. */
+/* The directory of a bundle. Members given by a writer and members read from a file obey the same
+ * rules. They are layers of the bundle's own epoch and ranks, ascending, on pages of their own. */
 #include "core/format/bundle.h"
 #include "base/err.h"
 #include "base/mem.h"

@@ -1,4 +1,5 @@
-/* Extended attributes of a file or a folder, access control lists among them, as a manifest has them: docs/format.md, section 10. */
+/* Extended attributes of a file or a folder, access control lists among them, as a manifest has
+ * them: docs/format.md, section 10. */
 #ifndef VV_CORE_FORMAT_FILE_ATTRIBUTES_H
 #define VV_CORE_FORMAT_FILE_ATTRIBUTES_H
 

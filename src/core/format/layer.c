@@ -1,4 +1,5 @@
-/* The frame around heads and payloads. A file without gaps: each byte is in one part, each part under a check. */
+/* The frame around heads and payloads. A file without gaps: each byte is in one part, each part
+ * under a check. */
 #include "core/format/layer.h"
 #include "base/err.h"
 #include <string.h>
@@ -190,9 +191,11 @@ int vv_layer_put_tail_kept(const struct vv_frame *was, const uint8_t *head_bytes
 uint64_t vv_layer_digests_check(const struct vv_buf *out)
 {
 	struct vv_wire w = vv_wire_over(out->p + out->n - VV_LAYER_TRAILER + 8, 4);
-	size_t behind = (size_t)(vv_wire_u32(&w) - VV_SECTION_DIGESTS) * VV_LAYER_ENTRY; /* entries of further sections */
+	/* entries of further sections */
+	size_t behind = (size_t)(vv_wire_u32(&w) - VV_SECTION_DIGESTS) * VV_LAYER_ENTRY;
 
-	w = vv_wire_over(out->p + out->n - VV_LAYER_TRAILER - behind - 8, 8); /* the last field of its entry */
+	/* the last field of its entry */
+	w = vv_wire_over(out->p + out->n - VV_LAYER_TRAILER - behind - 8, 8);
 	return vv_wire_u64(&w);
 }
 

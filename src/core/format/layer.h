@@ -1,4 +1,5 @@
-/* The frame of a layer file: header, blocks, sections, directory, trailer. docs/format.md, section 3. */
+/* The frame of a layer file: header, blocks, sections, directory, trailer. docs/format.md, section
+ * 3. */
 #ifndef VV_CORE_FORMAT_LAYER_H
 #define VV_CORE_FORMAT_LAYER_H
 

@@ -178,7 +178,7 @@ int vv_manifest_copy_entry(struct vv_manifest *m, const struct vv_manifest_entry
 	return vv_file_attributes_copy(&from->attrs, &to->attrs);
 }
 
-/* ---- to bytes ----------------------------------------------------------------------------------------------------- */
+/* ---- to bytes -------------------------------------------------------------------------------- */
 
 static const char *or_empty(const char *s)
 {
@@ -288,7 +288,7 @@ void vv_manifest_put(const struct vv_manifest *m, struct vv_buf *out)
 		put_entry(&m->entry[i], out);
 }
 
-/* ---- from bytes --------------------------------------------------------------------------------------------------- */
+/* ---- from bytes ------------------------------------------------------------------------------ */
 
 static int get_word(struct vv_wire *w, char **out)
 {

@@ -40,7 +40,7 @@ struct stack {
 	struct vv_runs *out;
 };
 
-/* ---- two by two, where runs are few ------------------------------------------------------------------------------------------------ */
+/* ---- two by two, where runs are few ---------------------------------------------------------- */
 
 /* Merges in a tree: every run is touched log(tables) times, not once per table. */
 static int merge(const struct vv_runs *const *table, size_t n, struct vv_runs *out)
@@ -62,7 +62,7 @@ static int merge(const struct vv_runs *const *table, size_t n, struct vv_runs *o
 	return rc;
 }
 
-/* ---- units ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- units ----------------------------------------------------------------------------------- */
 
 static size_t steps_of(const struct vv_runs *t)
 {
@@ -106,7 +106,7 @@ static int find_unit(struct stack *s)
 	return 0;
 }
 
-/* ---- painting --------------------------------------------------------------------------------------------------------------------- */
+/* ---- painting -------------------------------------------------------------------------------- */
 
 static uint64_t units(const struct stack *s, uint64_t len)
 {
@@ -182,7 +182,7 @@ static void paint_part(void *arg, size_t i)
 	}
 }
 
-/* ---- one behind the other --------------------------------------------------------------------------------------------------------- */
+/* ---- one behind the other -------------------------------------------------------------------- */
 
 static int place_parts(struct stack *s, size_t n)
 {

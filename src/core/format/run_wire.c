@@ -21,7 +21,7 @@ static int damaged(const char *what)
 	return vv_err_set(VV_EDAMAGED, "section RUNS: %s", what);
 }
 
-/* ---- writing ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static int put_runs(const struct vv_runs *runs, struct vv_sources *s, struct vv_buf *b)
 {
@@ -58,10 +58,11 @@ int vv_run_wire_put(const struct vv_head *h, struct vv_buf *sources, struct vv_b
 	return rc;
 }
 
-/* ---- a run's numbers -------------------------------------------------------------------------------------------------------------- */
+/* ---- a run's numbers ------------------------------------------------------------------------- */
 
 struct run_wire_item {
-	uint64_t gap, len, source, step; /* step: of the position, a signed number; 0 if there is no source */
+	/* step: of the position, a signed number; 0 if there is no source */
+	uint64_t gap, len, source, step;
 };
 
 /* Reads the number at p, which must be in its shortest form. Returns the position after it, or
@@ -105,7 +106,7 @@ static inline const uint8_t *get_item(const uint8_t *p, const uint8_t *end, uint
 	return p;
 }
 
-/* ---- reading ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 struct run_wire_stretch { /* of a region's runs */
 	const uint8_t *p, *end;
@@ -193,7 +194,7 @@ static int read_next(struct run_wire_reader *r, struct vv_runs *runs, size_t mos
 	return 0;
 }
 
-/* ---- in parts --------------------------------------------------------------------------------------------------------------------- */
+/* ---- in parts -------------------------------------------------------------------------------- */
 
 struct run_wire_part {
 	struct run_wire_stretch is;
@@ -401,7 +402,7 @@ bool vv_run_wire_read(const struct vv_run_wire *w, size_t region, size_t i)
 	return x->good;
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static int read_count(struct run_wire_reader *r, size_t *out)
 {

@@ -24,7 +24,7 @@ struct vv_similarity_key {
 	char *text; /* with \1..\9 and \\; no other backslashes */
 };
 
-/* ---- the rule ------------------------------------------------------------------------------------------------------------ */
+/* ---- the rule -------------------------------------------------------------------------------- */
 
 /* The last '=' that has no backslash before it; NULL: there is none. */
 static char *find_middle(char *rule)
@@ -137,7 +137,7 @@ void vv_similarity_key_free(struct vv_similarity_key *k)
 	vv_mem_free(k);
 }
 
-/* ---- keys ---------------------------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 struct scribe {
 	char *key;

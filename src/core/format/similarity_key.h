@@ -1,6 +1,6 @@
 /* Islam 2012's similarity key, which is equal for variables of several files that hold the same
  * quantity. Its form is "group/name_type_class": ToyGrp/Temperature_F32LE_Array1D. By default, runs
- * of two or more digits in group and name are folded into '#', so that Grid00000042/Density has the
+ * of two or more digits in group and name are folded into '#'. Grid00000042/Density then has the
  * key of Grid00000007/Density. Alternatively, a regular expression (POSIX, extended) is replaced by
  * a text in which \1..\9 stand for its groups. */
 #ifndef VV_CORE_FORMAT_SIMILARITY_KEY_H
@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { VV_SIMILARITY_KEY_MAX = 512 }; /* bytes of a key with its end; longer ones are cut and made unique by a digest */
+/* bytes of a key with its end; longer ones are cut and made unique by a digest */
+enum { VV_SIMILARITY_KEY_MAX = 512 };
 
 struct vv_similarity_key; /* the rules for making keys */
 

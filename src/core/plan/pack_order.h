@@ -1,8 +1,8 @@
 /* Islam 2012's merging schemes: four orders of the same spans.
- * agnostic        file after file
- * agnostic-block  a block of each file in turn
- * aware           the bytes of no variable, then variable after variable, each of all files
- * aware-block     the same, a block of each file's variable in turn */
+ * Scheme agnostic: file after file.
+ * Scheme agnostic-block: a block of each file in turn.
+ * Scheme aware: the bytes of no variable, then variable after variable, each of all files.
+ * Scheme aware-block: the same, a block of each file's variable in turn. */
 #ifndef VV_CORE_PLAN_PACK_ORDER_H
 #define VV_CORE_PLAN_PACK_ORDER_H
 
@@ -25,8 +25,9 @@ struct vv_pack_order_piece { /* a stretch of a span, in the order of the scheme 
 /* returns pieces one at a time, so that there is never a list of them */
 struct vv_pack_order_iterator;
 
-/* Spans come sorted by (file, at) and cover their files. group: the number of files that are
- * interleaved at a time (0: all). block: bytes, for the -block schemes. */
+/* Spans come sorted by (file, at) and cover their files. The argument `group` is the number of
+ * files that are interleaved at a time (0: all). The -block schemes take blocks of `block`
+ * bytes. */
 int vv_pack_order_new(enum vv_pack_order scheme, const struct vv_file_span *span, size_t n, uint32_t group, uint64_t block, struct vv_pack_order_iterator **out);
 /* The next piece; false: there is none. */
 int vv_pack_order_next(struct vv_pack_order_iterator *b, struct vv_pack_order_piece *out);

@@ -35,7 +35,8 @@ struct vv_write_order_own {
 	uint8_t *flag;
 	/* the index of a page with an access of this epoch, the past of any other */
 	uint32_t *seen;
-	struct write_order_queue plan;  /* all that begin scheduled, in the predicted order; at = where next stands */
+	/* all that begin scheduled, in the predicted order; at = where next stands */
+	struct write_order_queue plan;
 	struct write_order_queue ahead; /* the same pages; at = where eager stands */
 	uint32_t *shared;
 	struct write_order_queue waiting, copies;
@@ -174,7 +175,8 @@ static void schedule(struct vv_write_order *o, uint32_t page)
 	own->plan.page[own->plan.n++] = page;
 }
 
-/* The first page from p on that has any flag, or n: most pages have none in most epochs, so eight at a time. */
+/* The first page from p on that has any flag, or n: most pages have none in most epochs, so eight
+ * at a time. */
 static size_t flagged(const struct vv_write_order *o, size_t p)
 {
 	uint64_t eight;

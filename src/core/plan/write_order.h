@@ -8,11 +8,11 @@
  *   PROTECTED_PAGE_HANDLER  vv_write_order_write, vv_write_order_waited
  *   SELECT_NEXT_PAGE        vv_write_order_next
  *   end of ASYNC_COMMIT     vv_write_order_end
- * Beyond the paper, besides any number of waiting threads:
- *   vv_write_order_mark     pages known to be dirty without a fault
- *   vv_write_order_eager, vv_write_order_copied   copies made before anything is written
- *   vv_write_order_release  pages that need not be stored after all
- *   vv_write_order_presume  pages unprotected before they are written */
+ *
+ * Beyond the paper there may be any number of waiting threads. Pages may be known to be dirty
+ * without a fault (vv_write_order_mark), or need not be stored after all (vv_write_order_release).
+ * Copies may be made before anything is written (vv_write_order_eager, vv_write_order_copied).
+ * Pages may be unprotected before they are written (vv_write_order_presume). */
 #ifndef VV_CORE_PLAN_WRITE_ORDER_H
 #define VV_CORE_PLAN_WRITE_ORDER_H
 
@@ -59,10 +59,11 @@ uint32_t vv_write_order_index(const struct vv_write_order *o, uint32_t page);
 /* The first page from `page` on that is in the schedule, or o->n. */
 size_t vv_write_order_scheduled(const struct vv_write_order *o, size_t page);
 
-/* Algorithm 2, up to the wait: the first write to a protected page. room: there is room for a copy.
- * GO    the write may proceed; recorded as AVOIDED, AFTER, or COW if the page was copied before
- * COPY  the caller copies the page now; recorded as COW, stored from the copy
- * WAIT  the page is stored next; the caller waits until it is PROCESSED, then calls
+/* Algorithm 2, up to the wait: the first write to a protected page. With `room`, there is room for
+ * a copy.
+ * GO    The write may proceed. Recorded as AVOIDED, AFTER, or COW if the page was copied before.
+ * COPY  The caller copies the page now. Recorded as COW, stored from the copy.
+ * WAIT  The page is stored next. The caller waits until it is PROCESSED, then calls
  *       vv_write_order_waited. While the page is SCHEDULED and room has appeared, the caller may
  *       copy it instead (vv_write_order_copied).
  * A page that has an access already is free for all threads: GO, and nothing is counted. A waiting

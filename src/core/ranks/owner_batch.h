@@ -1,13 +1,13 @@
 /* One epoch at a home rank: the claims of all ranks are grouped by digest, and each digest gets its
  * owner. The bytes to be stored are balanced among the ranks, and neighbouring chunks go to the
  * same rank. A home rank sees a uniform sample of the content of all ranks, so loads balanced at
- * each home rank are balanced in total. Pure, deterministic. core/ranks/owner_index.h has the
- * messages.
+ * each home rank are balanced in total. Pure, deterministic. The messages are in
+ * core/ranks/owner_index.h.
  *
- * open -> queries -> (M2, M3) -> answer -> decide -> (M4, M5) -> set_positions -> get_locations
- * -> (M6) -> commit, once the epoch is committed -> close
+ * Order: open -> queries -> (M2, M3) -> answer -> decide -> (M4, M5) -> set_positions ->
+ * get_locations -> (M6) -> commit, once the epoch is committed -> close.
  *
- * Without queries (or when there are none) answer is left out. close is possible at any time.
+ * Without queries (or when there are none) answer is left out. A batch can be closed at any time.
  * Everything that comes from ranks is checked: VV_EPEER, and the batch can only be closed. */
 #ifndef VV_CORE_RANKS_OWNER_BATCH_H
 #define VV_CORE_RANKS_OWNER_BATCH_H
@@ -47,8 +47,8 @@ int vv_owner_batch_queries(struct vv_owner_batch *c, uint64_t *n_to);
 int vv_owner_batch_answer(struct vv_owner_batch *c, const void *answers, uint64_t len);
 
 /* M4: `decision` has room for c->n and stays until close. The decisions on rank r's claims begin at
- * c->first[r]. host: the host of each rank, or NULL if each rank has its own. copies: 1 to
- * VV_OWNER_INDEX_COPIES_MAX; content held by several hosts is stored on so many of them. */
+ * c->first[r]. The host of each rank is in `host`, or NULL if each rank has its own. Content held
+ * by several hosts is stored on `copies` of them, 1 to VV_OWNER_INDEX_COPIES_MAX. */
 int vv_owner_batch_decide(struct vv_owner_batch *c, const uint32_t *host, uint32_t copies, uint32_t *decision);
 
 /* M5 of all ranks, one after the other; len: bytes of each. */

@@ -6,8 +6,8 @@
 #include "core/ranks/owner_batch.h"
 
 /* Fills c->copy and c->copies (position 0) for each group with several claimers, their number in
- * the group's rank, and c->load. `shared` is the number of such groups. On entry c->load is the
- * load that each rank has to store in any case. host may be NULL. */
+ * the group's rank, and c->load. The number of such groups is `shared`. On entry c->load is the
+ * load that each rank has to store in any case. The argument `host` may be NULL. */
 void vv_owner_choice_choose(struct vv_owner_batch *c, const uint32_t *host, size_t shared);
 
 #endif

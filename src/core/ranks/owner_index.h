@@ -1,21 +1,16 @@
-/* Exact dedup across ranks: the space of digests is divided, and each rank is the home rank of a
- * part of it. This file has the memory of a home rank from epoch to epoch, which maps content to
- * the rank that stored it. It also has the messages between home ranks and ranks;
- * core/ranks/owner_batch.h decides an epoch.
+/* Exact dedup across ranks: each rank is the home rank of a part of the space of digests. This file
+ * has the memory of a home rank, which maps content to the rank that stored it. It also has the
+ * messages between ranks and home ranks; core/ranks/owner_batch.h decides an epoch.
  *
- * M1 claims     rank -> home rank  n digests, then n tags (u32): the new content of the rank, each
- *                                  digest once
- * M2 queries    home rank -> rank  digests that the rank stored in an earlier epoch, from memory
- * M3 answers    rank -> home rank  a struct vv_owner_index_answer for each
- * M4 decisions  home rank -> rank  u32 for each claim
- * M5 positions  rank -> home rank  u64 for each STORE_SHARED: position of the bytes in its layer
- * M6 locations  home rank -> rank  u64s for each decision: REMOTE: position; REMOTE_OLD: layer,
- *                                  position. With copies > 1, REMOTE and STORE_SHARED have
- *                                  copies - 1 more, naming the other copies:
- *                                  rank << 40 | position, or VV_OWNER_INDEX_NO_COPY
- *
- * Everything is in the order of M1 (M2, M3: of M2). Numbers have this machine's byte order and no
- * padding. */
+ * M1 claims     rank -> home rank  Digests, then as many tags (u32): the new content, each once.
+ * M2 queries    home rank -> rank  Digests that the rank stored in an earlier epoch, as remembered.
+ * M3 answers    rank -> home rank  A struct vv_owner_index_answer for each.
+ * M4 decisions  home rank -> rank  A u32 for each claim.
+ * M5 positions  rank -> home rank  A u64 for each STORE_SHARED: position of the bytes in its layer.
+ * M6 locations  home rank -> rank  For each decision u64s. REMOTE: position. REMOTE_OLD: layer,
+ *     position. With copies > 1, REMOTE and STORE_SHARED have copies - 1 more for the other copies:
+ *     rank << 40 | position, or VV_OWNER_INDEX_NO_COPY.
+ * Everything is in the order of M1 (M2, M3: of M2), in this machine's byte order, unpadded. */
 #ifndef VV_CORE_RANKS_OWNER_INDEX_H
 #define VV_CORE_RANKS_OWNER_INDEX_H
 
@@ -46,7 +41,8 @@ static inline void vv_owner_index_load(const void *p)
 
 /* ---- claims */
 
-enum { VV_OWNER_INDEX_CLAIM = sizeof(struct vv_digest) + sizeof(uint32_t) }; /* bytes of M1 per claim */
+/* bytes of M1 per claim */
+enum { VV_OWNER_INDEX_CLAIM = sizeof(struct vv_digest) + sizeof(uint32_t) };
 
 /* chunk: the number of the chunk in the rank's order of memory. Neighbours get the same owner, so
  * that runs stay long. */
@@ -76,7 +72,8 @@ struct vv_owner_index_answer {
 
 enum vv_owner_index_kind {
 	VV_OWNER_INDEX_STORE, /* store it: no other rank has it */
-	VV_OWNER_INDEX_STORE_SHARED,  /* store it: others refer to it, or it is one of several copies */
+	/* store it: others refer to it, or it is one of several copies */
+	VV_OWNER_INDEX_STORE_SHARED,
 	VV_OWNER_INDEX_REMOTE, /* its bytes go into the layer of another rank in this epoch */
 	VV_OWNER_INDEX_REMOTE_OLD,   /* they are in an earlier layer of a rank */
 };
@@ -99,8 +96,7 @@ static inline uint32_t vv_owner_index_rank(uint32_t decision)
 
 /* Checks the decisions that rank `self` received: VV_EPEER if one of them is impossible. */
 int vv_owner_index_check(const uint32_t *decision, size_t n, uint32_t self, uint32_t ranks);
-/* The number of STORE_SHARED decisions, which is the number of u64 in M5; and the number of u64 in
- * M6. For both sides. */
+/* The number of STORE_SHARED decisions, which is that of u64 in M5; and the number of u64 in M6. */
 size_t vv_owner_index_count_shared(const uint32_t *decision, size_t n);
 size_t vv_owner_index_count_words(const uint32_t *decision, size_t n, uint32_t copies);
 
@@ -130,7 +126,8 @@ enum { VV_OWNER_INDEX_COST = 3 * sizeof(struct vv_owner_index_entry) };
 struct vv_owner_index {
 	struct vv_owner_index_entry *slot; /* open addressing, linear */
 	size_t mask, n;
-	size_t cap;          /* entries; the half of them that was added last is never forgotten for want of room */
+	/* entries; the half of them that was added last is never forgotten for want of room */
+	size_t cap;
 	size_t young;        /* entries of this generation */
 	uint32_t generation;
 };
@@ -141,12 +138,13 @@ void vv_owner_index_set_cap(struct vv_owner_index *j, size_t cap);
 void vv_owner_index_fini(struct vv_owner_index *j);
 /* Makes room for about n more at once. */
 void vv_owner_index_reserve(struct vv_owner_index *j, size_t n);
-/* Records that `rank` has stored these; earlier records of them are replaced. Never fails: without
- * memory it forgets. */
+/* Records or replaces the owner of these digests. Never fails: without memory it forgets. */
 void vv_owner_index_add(struct vv_owner_index *j, uint32_t rank, const struct vv_digest *d, size_t n);
-void vv_owner_index_forget(struct vv_owner_index *j, const struct vv_digest *d); /* absent is fine */
+/* A digest that is absent is ignored. */
+void vv_owner_index_forget(struct vv_owner_index *j, const struct vv_digest *d);
 /* Prefetches the cache line that a later find or add needs. */
 void vv_owner_index_prefetch(const struct vv_owner_index *j, const struct vv_digest *d);
-uint32_t vv_owner_index_find(const struct vv_owner_index *j, const struct vv_digest *d); /* a rank, or VV_OWNER_INDEX_NOBODY */
+/* a rank, or VV_OWNER_INDEX_NOBODY */
+uint32_t vv_owner_index_find(const struct vv_owner_index *j, const struct vv_digest *d);
 
 #endif

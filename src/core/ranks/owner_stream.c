@@ -98,7 +98,7 @@ static void age(struct vv_owner_stream *d)
 	d->young = (struct vv_index){ 0 };
 }
 
-/* ---- claims --------------------------------------------------------------------------------------------------------------------- */
+/* ---- claims ---------------------------------------------------------------------------------- */
 
 static uint32_t distance(const struct vv_owner_stream *d, uint32_t from, uint32_t rank)
 {
@@ -184,7 +184,7 @@ static int decide_claims(struct owner_stream_round *a)
 	return rc;
 }
 
-/* ---- a round -------------------------------------------------------------------------------------------------------------------- */
+/* ---- a round --------------------------------------------------------------------------------- */
 
 /* Writes the places owed to each rank, then leaves room for the decisions on its claims, which
  * begin at *at of each. */

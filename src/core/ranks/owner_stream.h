@@ -1,12 +1,12 @@
 /* The home rank's part of exact dedup across ranks for content that comes in rounds. Each digest
  * goes to its home rank (vv_owner_index_home), which knows the places of all content stored in the
- * epoch. core/ranks/owner_batch.h receives all claims before it decides; a stream decides each
- * round at once.
+ * epoch. A batch (core/ranks/owner_batch.h) receives all claims before it decides; a stream decides
+ * each round at once.
  *
- * to the home rank    u64: 0 if the rank will claim no more, else 1; u64 for each STORE of the
- *                     round before: its place; then for each claim a digest and its segment (u32)
- * from the home rank  u64 for each PENDING of the round before: the place; then u64 for each
- *                     claim: the decision
+ * To the home rank    A u64: 0 if the rank will claim no more, else 1. A u64 for each STORE of the
+ *                     round before: its place. For each claim a digest and its segment (u32).
+ * From the home rank  A u64 for each PENDING of the round before: the place. A u64 for each claim:
+ *                     the decision.
  *
  * Both are in the order of the claims. Numbers have this machine's byte order and no padding. Pure,
  * deterministic. */

@@ -77,8 +77,8 @@ static void balance(struct merger *m, struct vv_tuple *out)
 	}
 }
 
-/* Finds in a histogram the highest bin from which upwards there are at least `want` items. *want
- * becomes the number of items still wanted from that bin. */
+/* Finds in a histogram the highest bin such that it and those above have at least `want` items.
+ * Reduces *want to the number of items still wanted from that bin. */
 static uint32_t cut(const uint32_t *hist, size_t *want)
 {
 	uint32_t bin = HALF - 1;

@@ -22,9 +22,9 @@ static inline bool vv_topk_merge_before(const struct vv_digest *a, const struct 
 	return a->w[0] != b->w[0] ? a->w[0] < b->w[0] : a->w[1] < b->w[1];
 }
 
-/* `out` has room for n_left + n_right tuples and is neither set; at most `threshold` of them are
- * left. `ranks` is the number of ranks. VV_EPEER if a set is not in order, or has an impossible
- * rank or count. */
+/* There is room in `out` for n_left + n_right tuples, and it is neither set. At most `threshold` of
+ * them are left. The number of ranks is `ranks`. VV_EPEER if a set is not in order, or has an
+ * impossible rank or count. */
 int vv_topk_merge_sets(const struct vv_tuple *left, size_t n_left, const struct vv_tuple *right, size_t n_right, uint32_t ranks,
 		  size_t threshold, struct vv_tuple *out, size_t *n_out);
 
