@@ -2,8 +2,9 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-/* More than KEPT_ROOM is rare, and goes back at once. Large rooms are the kernel's: an allocator would keep them, in a heap for each thread. They are
- * whole pages of the wide kind, so that one will do for most that come after. */
+/* More than KEPT_ROOM is rare, and goes back at once. Large rooms are the kernel's: an allocator
+ * would keep them, in a heap for each thread. They are whole pages of the wide kind, so that one
+ * will do for most that come after. */
 enum { KEPT_ROOM = 8 << 20, LARGE = 512 << 10, WIDE = VV_MEM_WIDE, HEADER = 64 };
 
 static struct vv_context_pool rooms = { .lock = PTHREAD_MUTEX_INITIALIZER };

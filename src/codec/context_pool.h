@@ -1,5 +1,6 @@
-/* Things that are dear to make and soon needed again: a few are kept, and handed to whoever comes next. One per thread would be many on a
- * large machine, of which few code at the same time. */
+/* A pool of objects that are expensive to make and soon needed again: a few are kept for the next
+ * caller. One object per thread would be many on a large machine, where few threads compress at the
+ * same time. */
 #ifndef VV_CODEC_CONTEXT_POOL_H
 #define VV_CODEC_CONTEXT_POOL_H
 
@@ -16,12 +17,13 @@ struct vv_context_pool {
 	size_t n;
 };
 
-/* NULL: there is none. */
+/* NULL: the pool is empty. */
 void *vv_context_pool_take(struct vv_context_pool *s);
-/* false: there are enough. */
+/* false: the pool is full, and the caller keeps the object. */
 bool vv_context_pool_keep(struct vv_context_pool *s, void *thing);
 
-/* Room for n bytes, of any content, until it is given back; NULL (with the error set) for want of memory. */
+/* Memory for n bytes, of any content, until it is given back; NULL (with the error set) for lack of
+ * memory. */
 uint8_t *vv_context_pool_room(size_t n);
 void vv_context_pool_room_back(uint8_t *room); /* NULL is fine */
 

@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Four bits for each number: which predictor, and how many bytes in front are zero. There is no code for four of them, which are rare:
- * they count as three. */
+/* Four bits for each number: which predictor, and how many bytes in front are zero. There is no
+ * code for four of them, which are rare: they count as three. */
 enum { BY_DFCM = 8 };
 
 struct predictor {

@@ -3,17 +3,18 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* ---- the range coder ----------------------------------------------------------------------------------------------------- */
+/* ---- entropy stage: range compression -------------------------------------------------------- */
 
-/* The interval [low, low + range) without carries: where its ends have the same first byte, that byte is final; where they do not and it
- * becomes too narrow, it is cut at the border between them. The range is at least 2^16 between two symbols, whatever these are. */
+/* The interval [low, low + range) without carries. If both of its ends have the same first byte,
+ * that byte is final. If they differ and the interval becomes too narrow, it is cut at the border
+ * between them. The range is at least 2^16 between two symbols, whatever the symbols are. */
 struct coder {
 	uint32_t low, range;
-	uint32_t code;     /* of a decoder: the stream at the place of low */
-	uint8_t *to;       /* of an encoder */
+	uint32_t code;     /* decoder: the stream at the position of low */
+	uint8_t *to;       /* encoder */
 	const uint8_t *from;
 	size_t n, at;
-	bool bad;          /* the end was passed, or what is there is no symbol */
+	bool bad;          /* the end was passed, or the bytes are no symbol */
 };
 
 static void shift(struct coder *c, unsigned bytes)
@@ -39,7 +40,7 @@ static void settle(struct coder *c)
 	}
 }
 
-/* Part `at` .. `at + width` of 2^bits. */
+/* Narrows the interval to part `at` .. `at + width` of 2^bits. */
 static void narrow(struct coder *c, unsigned bits, uint32_t at, uint32_t width)
 {
 	c->range >>= bits;
@@ -48,7 +49,7 @@ static void narrow(struct coder *c, unsigned bits, uint32_t at, uint32_t width)
 	settle(c);
 }
 
-/* Which of 2^bits parts the stream is in. */
+/* The part, of 2^bits, that the stream is in. */
 static uint32_t part(struct coder *c, unsigned bits)
 {
 	uint32_t at = (c->code - c->low) / (c->range >> bits);
@@ -81,14 +82,15 @@ static uint64_t get_bits(struct coder *c, unsigned n)
 	}
 }
 
-/* ---- the model ----------------------------------------------------------------------------------------------------------- */
+/* ---- the model ------------------------------------------------------------------------------- */
 
-/* Schindler's quasi-static one: frequencies are those of the symbols before, brought up to date after so many of them, at first soon. */
+/* Schindler's quasi-static model: frequencies are those of the symbols before. They are updated
+ * after a period, which is short at first. */
 enum { BITS = 16, TOTAL = 1 << BITS, PERIOD = 1 << 10, SYMBOLS = 2 * 64 + 1, COARSE = 9 };
 
 struct model {
 	unsigned symbols;
-	uint32_t left, more; /* until the next renewal; then so many with one more each */
+	uint32_t left, more; /* symbols until the next update; then so many with one more each */
 	uint32_t step, every;
 	uint32_t count[SYMBOLS];
 	uint32_t below[SYMBOLS + 1];
@@ -159,7 +161,7 @@ static unsigned get_symbol(struct coder *c, struct model *m)
 	return s;
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 struct format {
 	uint64_t sign, infinity, quiet; /* bits of a number */
@@ -182,7 +184,7 @@ static uint64_t load(const uint8_t *p, unsigned width)
 	return single;
 }
 
-/* Ascending as the numbers do. */
+/* Maps the bits to integers that ascend as the numbers do. */
 static uint64_t order(const struct format *f, uint64_t v)
 {
 	return v & f->sign ? ~v & (f->sign | (f->sign - 1)) : v | f->sign;
@@ -193,7 +195,7 @@ static uint64_t unorder(const struct format *f, uint64_t v)
 	return v & f->sign ? v ^ f->sign : ~v & (f->sign | (f->sign - 1));
 }
 
-/* What adding zeros makes of the number before: -0 becomes 0, a signalling NaN a quiet one. */
+/* The effect of adding zeros to the number before: -0 becomes 0, a signalling NaN a quiet one. */
 static uint64_t predict(const struct format *f, uint64_t before)
 {
 	uint64_t magnitude = before & ~f->sign;

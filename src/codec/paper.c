@@ -1,5 +1,6 @@
-/* Islam 2012's coders: a first pass by type (FPC for doubles, fpzip for floats, an LZ for everything else), then deflate as a second one, or either
- * alone. For comparison, and for who asks for them; docs/format.md, codec 5. */
+/* Islam 2012's compressors. A first pass depends on the type: FPC for doubles, fpzip for floats, an
+ * LZ for other types. The second pass is deflate; either pass may be used alone. They serve
+ * comparisons, and users who ask for them; docs/format.md, codec 5. */
 #include "base/deflate.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -28,7 +29,7 @@ static size_t bound(size_t n)
 	return n + HEADER;
 }
 
-/* Of what a first pass may leave behind. */
+/* The maximum length of the output of a first pass. */
 static size_t first_bound(size_t n)
 {
 	return n + n / 16 + 64;
@@ -50,7 +51,7 @@ static void swap(uint8_t *p, size_t count, unsigned width)
 		}
 }
 
-/* ---- encode -------------------------------------------------------------------------------------------------------------- */
+/* ---- encode ---------------------------------------------------------------------------------- */
 
 static struct paper_plan plan_for(const struct vv_recipe *how)
 {
@@ -98,7 +99,7 @@ static int encode_numbers(const uint8_t *from, size_t n, const struct paper_plan
 	return rc;
 }
 
-/* *out = 0: the pass does not apply, or leaves more than there was. */
+/* *out = 0: the pass does not apply, or its output is longer than its input. */
 static int encode_first(const void *from, size_t n, const struct paper_plan *p, uint8_t *to, size_t cap, size_t *out)
 {
 	const struct vv_codec *lz = vv_codec_numbered(VV_CODEC_LZ4);
@@ -111,7 +112,7 @@ static int encode_first(const void *from, size_t n, const struct paper_plan *p, 
 	return 0;
 }
 
-/* n bytes that a first pass left of raw_len. */
+/* Takes the n bytes that a first pass made of raw_len. */
 static int encode_second(const struct paper_plan *p, const void *from, size_t n, size_t raw_len, uint8_t *to, size_t cap, int level, size_t *out)
 {
 	struct vv_buf header = { 0 };
@@ -167,7 +168,7 @@ static int encode(const void *from, size_t n, const struct vv_recipe *how, void 
 	return rc;
 }
 
-/* ---- decode -------------------------------------------------------------------------------------------------------------- */
+/* ---- decode ---------------------------------------------------------------------------------- */
 
 static int damaged(const char *what)
 {
@@ -263,7 +264,7 @@ static struct vv_recipe recipe_of(const void *coded, size_t n)
 	};
 }
 
-/* What comes between the two passes. */
+/* The memory for the bytes between the two passes. */
 static size_t decode_takes(size_t n, size_t raw_len)
 {
 	(void)n;

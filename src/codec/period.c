@@ -2,10 +2,11 @@
 #include <string.h>
 
 enum {
-	LOOKED_AT = 8 << 10,  /* bytes that are compared, for a record */
-	PROBES = 256,         /* numbers that are, for a row */
-	STANDS_OUT = 32,      /* one byte in so many more than others */
-	NARROW = 8,           /* a number, not a record */
+	LOOKED_AT = 8 << 10,  /* bytes that are compared to find a record */
+	PROBES = 256,         /* numbers that are compared to find a row */
+	/* a period must have one more equal byte in so many than the average */
+	STANDS_OUT = 32,
+	NARROW = 8,           /* bytes of a number, not of a record */
 };
 
 static size_t count_equal(const uint8_t *restrict p, const uint8_t *restrict q, size_t n)
@@ -22,13 +23,15 @@ static size_t count_equal(const uint8_t *restrict p, const uint8_t *restrict q, 
 	return sum;
 }
 
-/* After two records as after one: words of a text come again, too, but then no more. */
+/* A period must hold after two records as after one: words of a text recur once, but not
+ * regularly. */
 static bool goes_on(const size_t *equal, size_t lag, size_t longest, size_t mean)
 {
 	return 2 * lag > longest || equal[2 * lag] >= mean + (equal[lag] - mean) / 2;
 }
 
-/* Multiples of a record do as well as it does: the shortest that is nearly the best. */
+/* Multiples of a record fit as well as the record: returns the shortest lag that is nearly the
+ * best. */
 size_t vv_period_record(const uint8_t *p, size_t n)
 {
 	size_t equal[VV_PERIOD_RECORD + 1], longest = n / 4 < VV_PERIOD_RECORD ? n / 4 : VV_PERIOD_RECORD;
@@ -70,7 +73,8 @@ static uint64_t number(const struct vv_period_numbers *x, size_t i)
 	return v;
 }
 
-/* How far numbers are from those at this distance before them: the bits of what is between, summed up. The probes are in the second half. */
+/* The distance between numbers `lag` apart: the sum of the bit lengths of their differences. The
+ * probes are in the second half. */
 static unsigned apart(const struct vv_period_numbers *x, size_t lag)
 {
 	size_t step = x->n / 2 / PROBES | 1;
@@ -85,7 +89,8 @@ static unsigned apart(const struct vv_period_numbers *x, size_t lag)
 	return bits;
 }
 
-/* The bottom of the first dip, by so much below what was before it, and half of that below what follows. 0: there is none. */
+/* The bottom of the first dip. It is lower by `drop` than the values before it, and by half of that
+ * than the values after it. 0: there is none. */
 static size_t find_dip(const unsigned *far, size_t from, size_t to, unsigned drop)
 {
 	unsigned top = far[from];
@@ -124,7 +129,8 @@ void vv_period_strides(const struct vv_period_numbers *x, size_t *row, size_t *p
 	for (size_t lag = 1; lag <= longest; lag++)
 		far[lag] = apart(x, lag);
 	drop = deepest(far, 1, longest);
-	if (drop < x->n / 2 / (x->n / 2 / PROBES | 1)) /* a bit of each */
+	/* a bit of each probe */
+	if (drop < x->n / 2 / (x->n / 2 / PROBES | 1))
 		return;
 	*row = find_dip(far, 1, longest, drop / 2 + 1);
 	if (*row && *row + *row / 2 <= longest)

@@ -1,4 +1,5 @@
-/* What comes again after a while, in bytes of which nobody said what they are: the length of a record, the length of a row. */
+/* The search for periods in bytes of unknown type: the length of a record, and the length of a
+ * row. */
 #ifndef VV_CODEC_PERIOD_H
 #define VV_CODEC_PERIOD_H
 
@@ -6,20 +7,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { VV_PERIOD_RECORD = 1024, VV_PERIOD_STRIDE = 1024 }; /* the longest that are looked for: bytes, numbers */
+/* the longest periods searched for: bytes, numbers */
+enum { VV_PERIOD_RECORD = 1024, VV_PERIOD_STRIDE = 1024 };
 
-/* After how many bytes most of them are as before: more than 8, so a record of several numbers; 0: none stands out. */
+/* The lag in bytes at which most bytes are equal: more than 8, so a record of several numbers; 0:
+ * none stands out. */
 size_t vv_period_record(const uint8_t *p, size_t n);
 
 struct vv_period_numbers {
 	const uint8_t *p;
 	size_t n;       /* numbers */
-	unsigned width; /* 4 or 8 bytes of each */
+	unsigned width; /* bytes of a number: 4 or 8 */
 	bool real, swapped;
 };
 
-/* Distances at which numbers are close to each other again, after they were not: the shortest that stands out, a row, and where one beyond it
- * does so as well, a plane. 0: none. */
+/* Finds the distances at which numbers are close to each other again. The shortest that stands out
+ * is a row; one beyond it that stands out as well is a plane. 0: none. */
 void vv_period_strides(const struct vv_period_numbers *x, size_t *row, size_t *plane);
 
 #endif

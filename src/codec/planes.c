@@ -1,4 +1,5 @@
-/* Numbers of one width, in planes and nothing else: what layers have from before there were recipes. */
+/* Numbers of one width, split into planes and nothing else: the codec of layers from before recipes
+ * existed. */
 #include "base/err.h"
 #include "codec/codec.h"
 #include "codec/context_pool.h"

@@ -1,7 +1,9 @@
-/* Differences in whole numbers are exact by themselves. Predictions in floating point must come out alike, to the last bit, wherever they are
- * made: so the order of operations is fixed here (and in docs/format.md), nothing may fuse or reorder them (this file is compiled with
- * -ffp-contract=off, never with fast-math), and what a program has set for its own arithmetic (rounding, flushing to zero, traps) is put aside.
- * The loops are compiled once for each level of the processor's vector units (base/cpu.h). */
+/* Differences of integers are exact. Predictions in floating point must be equal to the last bit on
+ * every machine. The order of operations is therefore fixed here (and in docs/format.md), and
+ * nothing may fuse or reorder them. This file is compiled with -ffp-contract=off, never with
+ * fast-math. The program's own settings of arithmetic (rounding, flushing to zero, traps) are
+ * suspended during the work. The loops are compiled once for each level of the processor's vector
+ * units (base/cpu.h). */
 #include "codec/predict.h"
 #include "base/cpu.h"
 #include <fenv.h>
@@ -15,7 +17,7 @@
 
 enum { TILE = VV_PREDICT_TILE, FEW = 16, RUN = 512 };
 
-/* Numbers lie anywhere. */
+/* Unaligned numbers. */
 typedef uint8_t u1;
 typedef uint16_t __attribute__((aligned(1), may_alias)) u2;
 typedef uint32_t __attribute__((aligned(1), may_alias)) u4;
@@ -28,9 +30,10 @@ typedef double __attribute__((aligned(1), may_alias)) f8;
 #define SWAP4(v) __builtin_bswap32(v)
 #define SWAP8(v) __builtin_bswap64(v)
 
-/* Integers of W bytes. q[mask] are the numbers that lie the strides of the mask's bits before: q[0] themselves. */
+/* Integers of W bytes. q[mask] points to the numbers that lie before by the strides of the mask's
+ * bits; q[0] are the numbers themselves. */
 #define WHOLE(W)                                                                                                      \
-	/* Floating point by size: negative numbers turned round, below the others. */                               \
+	/* Floating-point bits in ascending order: negative numbers reversed, below the others. */                    \
 	static inline u##W ordered##W(u##W v)                                                                         \
 	{                                                                                                             \
 		u##W top = (u##W)((u##W)1 << (8 * W - 1)), negative = (u##W)(0 - (v >> (8 * W - 1)));                 \
@@ -71,7 +74,7 @@ typedef double __attribute__((aligned(1), may_alias)) f8;
 		else                                                                                                  \
 			step##W(x, n, stride, false, real, y);                                                        \
 	}                                                                                                             \
-	/* The other way round. */                                                                                    \
+	/* The inverse of value. */                                                                                   \
 	static inline u##W plain##W(u##W v, bool swapped, bool real)                                                  \
 	{                                                                                                             \
 		v = real ? unordered##W(v) : v;                                                                       \
@@ -91,7 +94,7 @@ typedef double __attribute__((aligned(1), may_alias)) f8;
 		else if (real)                                                                                        \
 			end_with##W(x, n, false, true);                                                               \
 	}                                                                                                             \
-	/* Over the others: q are differences over the first. */                                                     \
+	/* Differences over the other strides: q are differences over the first. */                                   \
 	static void differ##W(const void *const *q, unsigned strides, size_t n, void *restrict out)                   \
 	{                                                                                                             \
 		const u##W *a = q[0], *b = q[2], *c = q[4], *bc = q[6];                                               \
@@ -104,8 +107,9 @@ typedef double __attribute__((aligned(1), may_alias)) f8;
 		for (size_t i = 0; strides == 3 && i < n; i++)                                                        \
 			r[i] = zigzag##W((u##W)(a[i] - b[i] - c[i] + bc[i]));                                         \
 	}                                                                                                             \
-	/* And back: residuals to differences over the first. So many at a time as do not reach each other; where that is all of them, the compiler's \
-	 * own check finds those that do. */                                                                          \
+	/* The inverse: residuals to differences over the first stride. Each step takes as many as                    \
+	 * do not depend on each other. If one step takes all, the compiler's own check finds                         \
+	 * dependencies. */                                                                                           \
 	static void agree##W(const void *const *q, unsigned strides, size_t n, size_t row, void *at)                  \
 	{                                                                                                             \
 		const u##W *b = q[2], *c = q[4], *bc = q[6];                                                          \
@@ -126,7 +130,8 @@ typedef double __attribute__((aligned(1), may_alias)) f8;
 		for (size_t i = 0; i < n; i++)                                                                        \
 			x[i] = (u##W)(x[i] + before[i]);                                                              \
 	}                                                                                                             \
-	/* The last ones are better not fetched from where they were just put: with a constant stride they are in registers. */ \
+	/* The last numbers are not loaded again after they were stored: with a constant stride                       \
+	 * they are in registers. */                                                                                  \
 	static inline size_t columns##W(u##W *x, size_t at, size_t end, const size_t stride)                          \
 	{                                                                                                             \
 		u##W last[FEW];                                                                                       \
@@ -138,7 +143,7 @@ typedef double __attribute__((aligned(1), may_alias)) f8;
 				x[at + k] = last[k] = (u##W)(last[k] + x[at + k]);                                    \
 		return at;                                                                                            \
 	}                                                                                                             \
-	/* Differences over a stride, to their sums. */                                                               \
+	/* Turns differences over a stride into their sums. */                                                        \
 	static void sum##W(void *from, size_t at, size_t end, size_t stride)                                          \
 	{                                                                                                             \
 		u##W *x = from;                                                                                       \
@@ -163,7 +168,8 @@ WHOLE(2)
 WHOLE(4)
 WHOLE(8)
 
-/* Differences to the number right before, to the numbers. Each waits for the one before it: one addition, and the rest apart. */
+/* Turns differences from the preceding number into the numbers. Each waits for the one before it:
+ * one addition, with the rest of the work apart. */
 #define TOTAL(W)                                                                                                      \
 	static uint64_t total##W(void *from, size_t n, uint64_t before, bool swapped, bool real)                      \
 	{                                                                                                             \
@@ -185,7 +191,7 @@ TOTAL(1)
 TOTAL(2)
 TOTAL(8)
 
-/* Numbers of 4 bytes, eight at a time, which wait for the eight before them. */
+/* Numbers of 4 bytes, eight at a time; each eight wait for the eight before them. */
 typedef uint32_t __attribute__((vector_size(16))) four;
 typedef uint32_t __attribute__((vector_size(16), aligned(1), may_alias)) any_four;
 #ifdef __clang__
@@ -237,7 +243,8 @@ static uint64_t total4(void *from, size_t n, uint64_t before, bool swapped, bool
 	return sum;
 }
 
-/* Whole numbers in the registers of floating point. Compilers go by way of the others, at three cycles there and three back. */
+/* Integer arithmetic in floating-point registers. Compilers use the integer registers, at three
+ * cycles there and three back. */
 #if defined(__aarch64__)
 #define ADD4(v, x, y) __asm__("add %0.2s, %1.2s, %2.2s" : "=w"(v) : "w"(x), "w"(y))
 #define ADD8(v, x, y) __asm__("add %d0, %d1, %d2" : "=w"(v) : "w"(x), "w"(y))
@@ -260,7 +267,8 @@ static uint64_t total4(void *from, size_t n, uint64_t before, bool swapped, bool
 #define SUB8(v, x, y) ((v) = real8(bits8(x) - bits8(y)))
 #endif
 
-/* Real numbers of W bytes. What the number right before has to do with it comes last: whoever turns residuals back waits for that. */
+/* Real numbers of W bytes. The preceding number enters the prediction last, because the decoder
+ * waits for it. */
 #define REAL(W)                                                                                                       \
 	static inline f##W sane##W(f##W p)                                                                            \
 	{                                                                                                             \
@@ -286,8 +294,9 @@ static uint64_t total4(void *from, size_t n, uint64_t before, bool swapped, bool
 	{                                                                                                             \
 		return real##W(unordered##W(ordered##W(bits##W(sane##W(p))) + unzigzag##W(r)));                       \
 	}                                                                                                             \
-	/* The number after this one waits for it. Nearly always it has the sign of what it was predicted to be, and then the residual is added to the \
-	 * bits, or taken from them, without leaving the registers of floating point: two steps to wait for, not six. */ \
+	/* The next number waits for this one. Nearly always it has the sign of its prediction: the                   \
+	 * residual is then added to the bits in floating-point registers, or subtracted. These                       \
+	 * are two steps to wait for, not six. */                                                                     \
 	static inline f##W hit##W(u##W r, f##W p)                                                                     \
 	{                                                                                                             \
 		u##W top = (u##W)1 << (8 * W - 1), sign = bits##W(p) & top;                                           \
@@ -323,7 +332,7 @@ static uint64_t total4(void *from, size_t n, uint64_t before, bool swapped, bool
 			HITS(W, a[i])                                                                                 \
 	}
 
-/* The number right before is better not fetched from where it was just put. */
+/* The preceding number is kept in a register, not loaded from memory where it was just stored. */
 #define HITS(W, A)                                                                                                    \
 	{                                                                                                             \
 		for (size_t i = 0; strides == 1 && i < n; i++)                                                        \
@@ -363,7 +372,7 @@ const struct predict_loops VV_CPU_NAME(vv_predict_loops) = { {
 
 #ifndef VV_CPU_LEVEL /* ---- all else, once ---- */
 
-/* What lies before the beginning; never written. */
+/* The numbers before the beginning; never written. */
 static uint8_t zeros[TILE];
 
 static inline const struct predict_width *loops(unsigned width)
@@ -398,7 +407,8 @@ static void measure(const struct vv_recipe *how, size_t off[1 << VV_RECIPE_STRID
 	}
 }
 
-/* Where the neighbours of numbers at .. at + n - 1 lie; how many of these have the same ones before the beginning. */
+/* Finds the neighbours of numbers at .. at + n - 1. Returns how many of these have the same
+ * neighbours before the beginning. */
 static size_t neighbours(const uint8_t *x, unsigned width, const size_t off[1 << VV_RECIPE_STRIDES], size_t at, size_t n,
 			 const void *q[1 << VV_RECIPE_STRIDES])
 {
@@ -419,8 +429,8 @@ void vv_predict_init(struct vv_predict *p, const struct vv_recipe *how, const vo
 	measure(how, p->off);
 }
 
-/* What neighbours are taken of: the differences over the first stride, or, where it is not whole numbers that are subtracted, the numbers in
- * this machine's order. */
+/* The source of neighbours: the differences over the first stride, or the numbers in this machine's
+ * byte order if floating-point numbers are subtracted. */
 static const uint8_t *prepare(struct vv_predict *p, size_t at, size_t n)
 {
 	const struct vv_recipe *how = p->how;
@@ -469,13 +479,14 @@ void vv_predict_back_init(struct vv_predict_back *b, const struct vv_recipe *how
 	measure(how, b->off);
 }
 
-/* A pass may go over numbers that the one before it does not look back at any more. */
+/* A pass may overwrite numbers that the pass before it no longer reads. */
 static size_t behind(const struct vv_predict_back *b, size_t end, size_t stride)
 {
 	return end == b->count ? end : end > stride ? end - stride : 0;
 }
 
-/* Residuals to differences over the first stride, from those in the row and the plane before. */
+/* Turns residuals into differences over the first stride, from those in the row and the plane
+ * before. */
 static void agree(struct vv_predict_back *b, size_t have)
 {
 	const struct predict_width *w = loops(b->how->width);
@@ -488,7 +499,7 @@ static void agree(struct vv_predict_back *b, size_t have)
 	}
 }
 
-/* The next pass, and where it begins and ends. */
+/* The next pass, with its beginning and end. */
 static uint8_t *pass(struct vv_predict_back *b, unsigned k, size_t end, size_t *n)
 {
 	uint8_t *x = b->x + b->done[k] * b->how->width;

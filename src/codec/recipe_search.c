@@ -1,6 +1,7 @@
-/* Candidates come in the order of what they cost, and one that costs more must be smaller by more than a little. First all of them are tried on a
- * few samples, then the best, and the plainest, on all: together, and one by one. Nothing goes by the clock, so that packing the same files
- * twice gives the same bytes. */
+/* Candidates come in the order of their cost, and a more expensive one must be clearly smaller. All
+ * candidates are tried on a few samples. The best and the plainest are then tried on all samples,
+ * together and one by one. Nothing depends on time, so that packing the same files twice gives the
+ * same bytes. */
 #include "codec/recipe_search.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -12,17 +13,20 @@
 enum {
 	MOST = 24,             /* candidates */
 	ALL = VV_RECIPE_SEARCH_SAMPLES * VV_RECIPE_SEARCH_BYTES,
-	ALL_NUMBERS = ALL / 4, /* is enough, of numbers of one kind */
-	FEW = 2,               /* samples, that all candidates are tried on */
-	FIRST = 64 << 10,      /* bytes of them; more where planes are large, up to .. */
+	ALL_NUMBERS = ALL / 4, /* enough for numbers of one kind */
+	FEW = 2,               /* samples for the trial of all candidates */
+	FIRST = 64 << 10,      /* bytes of them; more if planes are large, up to .. */
 	FIRST_MOST = 256 << 10,
-	FIRST_BYTES = 64 << 10, /* .. and of unknown ones */
-	ENOUGH = 2,            /* where all samples are no more than so many times the first bytes, these tell as much */
-	SMALL = 256,           /* bytes: nothing can be told from fewer */
-	WINDOW = 24,           /* that spans several instances */
+	FIRST_BYTES = 64 << 10, /* .. and for unknown bytes */
+	/* if all samples are at most so many times the first bytes, the first bytes are
+	 * sufficient */
+	ENOUGH = 2,
+	SMALL = 256,           /* bytes: fewer allow no conclusion */
+	WINDOW = 24,           /* log2 of a window that spans several instances */
 };
 
-/* A candidate that costs more must be so much smaller; what does not shrink by so much is left as it is. */
+/* A more expensive candidate must be smaller by this factor. Bytes that do not shrink by `worth_it`
+ * are left uncompressed. */
 static const double better[] = { [VV_EFFORT_FAST] = 0.95, [VV_EFFORT_DEFAULT] = 0.99, [VV_EFFORT_MAX] = 0.999 };
 static const double worth_it = 0.99, alike_enough = 1.10, quick_enough = 0.90, trail_likely = 0.90;
 
@@ -35,19 +39,21 @@ struct recipe_search_table {
 	const struct vv_form *form;
 	enum vv_effort effort;
 	bool together;
-	const struct vv_recipe_search *like; /* is to be tried, and no more than that and what sees what instances have in common; NULL: everything */
+	/* the only recipe to be tried, besides those that detect similar instances; NULL: all
+	 * recipes are tried */
+	const struct vv_recipe_search *like;
 	struct vv_sample sample[VV_RECIPE_SEARCH_SAMPLES];
 	size_t n, total;
 	uint8_t *joint;  /* samples one after another */
-	size_t len;      /* of those that candidates are tried on now, */
-	size_t first;    /* and were at first */
+	size_t len;      /* of the samples in use now, */
+	size_t first;    /* and at first */
 	size_t part[VV_RECIPE_SEARCH_SAMPLES], n_joint; /* and of each of them */
 	uint8_t *room;
 	size_t cap;
 	struct trial trial[MOST];
 	size_t n_dishes;
-	size_t best;     /* dish, */
-	size_t planes;   /* and the best but the trail */
+	size_t best;     /* candidate, */
+	size_t planes;   /* and the best one except the trail */
 	int rc;
 };
 
@@ -58,7 +64,7 @@ uint32_t vv_recipe_search_codec(const struct vv_recipe *r)
 	return r->coder == VV_CODEC_NONE ? VV_CODEC_NONE : VV_CODEC_TYPED;
 }
 
-/* Coded size; n where it does not shrink. */
+/* The compressed size; n if it does not shrink. */
 static size_t coded(struct recipe_search_table *t, const struct vv_recipe *r, const uint8_t *p, size_t n)
 {
 	const struct vv_codec *c = vv_codec_numbered(vv_recipe_search_codec(r));
@@ -69,7 +75,7 @@ static size_t coded(struct recipe_search_table *t, const struct vv_recipe *r, co
 	return got ? got : n;
 }
 
-/* One by one: who else but its own kind knows where in a record a sample begins. */
+/* Compresses the samples one by one: each may begin at a different place in a record. */
 static size_t coded_apart(struct recipe_search_table *t, const struct vv_recipe *r)
 {
 	size_t sum = 0, at = 0;
@@ -99,7 +105,7 @@ static int8_t level_of(enum vv_effort effort, const struct vv_recipe *r)
 	return (r->predictor == VV_PREDICT_TRAIL ? trails : whole ? bytes : planes)[effort];
 }
 
-/* Planes of noise are smaller where the coder looks for less. */
+/* Planes of noise are smaller at a lower level, which searches less. */
 static void try_lower(struct recipe_search_table *t, struct trial *d)
 {
 	struct trial lower = *d;
@@ -110,7 +116,8 @@ static void try_lower(struct recipe_search_table *t, struct trial *d)
 		*d = lower;
 }
 
-/* How small it must be, against what costs less. A trail, or a prediction in floating point, is coded at a third of the others' speed. */
+/* The required size relative to a cheaper candidate. A trail, or a prediction in floating point,
+ * compresses at a third of the others' speed. */
 static double margin(const struct recipe_search_table *t, const struct vv_recipe *r)
 {
 	bool slow = r->predictor == VV_PREDICT_TRAIL || r->predictor == VV_PREDICT_REAL;
@@ -118,7 +125,7 @@ static double margin(const struct recipe_search_table *t, const struct vv_recipe
 	return slow && t->effort < VV_EFFORT_MAX ? better[VV_EFFORT_FAST] : better[t->effort];
 }
 
-/* Tries one; the size, for who goes on from there. */
+/* Tries a candidate; returns its size for further trials. */
 static size_t try(struct recipe_search_table *t, struct vv_recipe r)
 {
 	struct trial *d = &t->trial[t->n_dishes];
@@ -161,7 +168,8 @@ static bool is_hopeless(const struct recipe_search_table *t)
 	return true;
 }
 
-/* What the best one does with whole numbers, done with real ones; `known` to be such, or not. */
+/* Repeats the best prediction of integers for real numbers. With `known`, it is known whether the
+ * numbers are real. */
 static void try_real(struct recipe_search_table *t, bool known)
 {
 	struct vv_recipe r = t->trial[t->best].recipe;
@@ -177,15 +185,16 @@ static void try_real(struct recipe_search_table *t, bool known)
 		try_strides(t, r, VV_PREDICT_REAL, r.stride[0], b, c);
 }
 
-/* It takes longer than all others together, and lives on words that come back. In numbers, so do whole bytes, of which this is the size; memory
- * (0) has words that come back changed. */
+/* The trail takes longer than all others together, and needs words that recur. In numbers, `bytes`,
+ * the compressed size as plain bytes, shows whether words recur. In memory (0), words recur with
+ * changes. */
 static void try_trail(struct recipe_search_table *t, size_t bytes)
 {
 	if (t->effort > VV_EFFORT_FAST && t->form->record % 8 == 0 && t->len >= 64 * SMALL && (double)bytes * trail_likely < (double)t->trial[t->best].size)
 		try(t, (struct vv_recipe){ .width = 8, .record = 1, .predictor = VV_PREDICT_TRAIL });
 }
 
-/* Rows and planes that nobody told of. */
+/* Tries rows and planes that the form does not give. */
 static void find_strides(struct recipe_search_table *t, const struct vv_recipe *r)
 {
 	struct vv_period_numbers x = {
@@ -216,7 +225,7 @@ static void try_like(struct recipe_search_table *t)
 	try(t, r);
 }
 
-/* Rows and planes that somebody told of. */
+/* Tries the rows and planes that the form gives. */
 static void try_shape(struct recipe_search_table *t, const struct vv_recipe *r, unsigned parts)
 {
 	const struct vv_form *f = t->form;
@@ -233,7 +242,7 @@ static void try_shape(struct recipe_search_table *t, const struct vv_recipe *r, 
 	try_real(t, true);
 }
 
-/* Numbers of a known type. Those of complex ones have two parts, in planes of their own. */
+/* Tries numbers of a known type. Complex numbers have two parts, in planes of their own. */
 static void try_numbers(struct recipe_search_table *t)
 {
 	const struct vv_form *f = t->form;
@@ -255,12 +264,13 @@ static void try_numbers(struct recipe_search_table *t)
 		return;
 	if (!t->like)
 		try_shape(t, &r, parts);
-	bytes = try(t, vv_recipe_plain(1)); /* they may be numbers by name only */
+	/* they may be numbers by name only */
+	bytes = try(t, vv_recipe_plain(1));
 	if (r.width == 8)
 		try_trail(t, bytes);
 }
 
-/* Records of so many bytes, of fields that nobody told of: as wide as may be. */
+/* Tries records of so many bytes, whose fields are unknown: fields as wide as possible. */
 static void try_record(struct recipe_search_table *t, size_t bytes)
 {
 	unsigned width = 8;
@@ -275,7 +285,7 @@ static void try_record(struct recipe_search_table *t, size_t bytes)
 	try_strides(t, r, VV_PREDICT_LORENZO, r.record, 0, 0);
 }
 
-/* Differences of numbers of this width: whole or real ones, low or high byte first. */
+/* Tries differences of numbers of this width: integers or real numbers, low or high byte first. */
 static void try_differences(struct recipe_search_table *t, struct vv_recipe r, size_t plain)
 {
 	if (try_strides(t, r, VV_PREDICT_LORENZO, 1, 0, 0) < plain || r.width < 4)
@@ -287,7 +297,7 @@ static void try_differences(struct recipe_search_table *t, struct vv_recipe r, s
 	try_strides(t, r, VV_PREDICT_LORENZO, 1, 0, 0);
 }
 
-/* Planes of each width, and of the best one what else there is. */
+/* Tries planes of each width, and further variants of the best one. */
 static void try_widths(struct recipe_search_table *t)
 {
 	struct vv_recipe r = { .width = 1, .record = 1 };
@@ -333,7 +343,7 @@ static void try_bytes(struct recipe_search_table *t)
 
 /* ---- samples ---- */
 
-/* Whole rows or records; else whole numbers, whatever they are. */
+/* Rounds down to complete rows or records, or else to complete numbers of any type. */
 static size_t round_down(const struct vv_form *f, size_t n)
 {
 	size_t unit = f->record ? f->record : f->row && f->row < ALL ? f->row * vv_head_type_size(f->type) : 4096;
@@ -341,7 +351,7 @@ static size_t round_down(const struct vv_form *f, size_t n)
 	return n > unit ? n - n % unit : n - n % 16;
 }
 
-/* Those that there is room for, the longest one first where they are of unequal length. */
+/* Takes the samples that fit, the longest first if their lengths differ. */
 static void take_samples(struct recipe_search_table *t, const struct vv_sample *s, size_t n)
 {
 	size_t some = n < VV_RECIPE_SEARCH_SAMPLES ? n : VV_RECIPE_SEARCH_SAMPLES, longest = 0;
@@ -363,7 +373,7 @@ static void take_samples(struct recipe_search_table *t, const struct vv_sample *
 	}
 }
 
-/* The first n of them, one after another. */
+/* Joins the first n samples, one after another. */
 static void join(struct recipe_search_table *t, size_t n, size_t most)
 {
 	size_t each = n ? round_down(t->form, most / n) : 0;
@@ -378,7 +388,8 @@ static void join(struct recipe_search_table *t, size_t n, size_t most)
 	}
 }
 
-/* Bytes that all candidates are tried on: as many as show several planes; of unknown ones all, where time does not matter. */
+/* The bytes for the trial of all candidates: enough to show several planes. For unknown bytes it is
+ * all of them if time does not matter. */
 static size_t first_bytes(const struct recipe_search_table *t)
 {
 	size_t planes = t->form->plane < FIRST_MOST ? 4 * (size_t)t->form->plane * vv_head_type_size(t->form->type) : FIRST_MOST;
@@ -388,7 +399,7 @@ static size_t first_bytes(const struct recipe_search_table *t)
 	return planes > FIRST_MOST ? FIRST_MOST : planes > FIRST ? planes : FIRST;
 }
 
-/* At least a few samples. */
+/* Joins at least a few samples. */
 static void join_few(struct recipe_search_table *t)
 {
 	size_t most = first_bytes(t), few = 0, sum = 0;
@@ -400,14 +411,15 @@ static void join_few(struct recipe_search_table *t)
 
 /* ---- the choice ---- */
 
-/* Noise in numbers, which are cut where they begin, may be the same in all instances. In bytes it would be found by their digests, wherever it is.
- * To find it takes a coder that looks far back in everything, at a third of the speed: for those who want it as small as can be. */
+/* Noise in numbers may be the same in all instances, because numbers are cut at variable borders.
+ * In bytes the digests would find it anywhere. Finding it takes a long window over all data, at a
+ * third of the speed: for the effort `max` only. */
 static bool may_be_twice(const struct recipe_search_table *t)
 {
 	return t->effort == VV_EFFORT_MAX && t->together && t->n > 1 && t->form->type != VV_TYPE_BYTES;
 }
 
-/* What is coded together looks back as far as there is something that may be alike. */
+/* Instances compressed together need a window that spans several of them. */
 static struct vv_recipe far_back(struct vv_recipe r)
 {
 	if (r.predictor != VV_PREDICT_TRAIL && r.coder == VV_CODEC_ZSTD) {
@@ -417,12 +429,12 @@ static struct vv_recipe far_back(struct vv_recipe r)
 	return r;
 }
 
-/* How good one is on all samples; first: its size on the first ones, which may be all there are. */
+/* The size of a candidate on all samples, compressed apart and together. */
 struct verdict {
 	size_t apart, joint;
 };
 
-/* It may be known by now. */
+/* The size may be known from the earlier search. */
 static size_t size_apart(struct recipe_search_table *t, const struct vv_recipe *r)
 {
 	for (size_t i = 0; t->like && t->like->bytes == t->len && i < t->like->n_finalists; i++)
@@ -451,8 +463,9 @@ static size_t size_of(struct verdict v)
 	return alike(v) > alike_enough ? v.joint : v.apart;
 }
 
-/* The best one; and the plainest and, among unknown bytes, the trail, which see what samples have in common; if the trail is best, the best planes, which
- * are the better the longer they are. In the order of what they cost. */
+/* Picks the plainest candidate, which detects similar samples, and the best planes, which gain with
+ * length. Also picks the trail if it is best or the bytes are unknown. The order is that of their
+ * cost. */
 static size_t pick_finalists(const struct recipe_search_table *t, size_t pick[VV_RECIPE_SEARCH_FINALISTS])
 {
 	size_t last = t->n_dishes - 1, n = 0;
@@ -479,7 +492,7 @@ static void conclude(const struct recipe_search_table *t, struct vv_recipe r, st
 	out->ratio = (double)t->len / (double)size;
 }
 
-/* The quickest coder, where it loses little. */
+/* Takes the fastest compressor if it loses little. */
 static void try_quick(struct recipe_search_table *t, struct vv_recipe *r, struct verdict *v)
 {
 	struct vv_recipe quick = *r;

@@ -1,4 +1,5 @@
-/* Which recipe is best, found by trying several on samples: per kind of variable, once, and again when it no longer holds what it promised. */
+/* The search for the best recipe, by trying several on samples. It runs once per kind of variable,
+ * and again when the recipe no longer reaches its expected ratio. */
 #ifndef VV_CODEC_RECIPE_SEARCH_H
 #define VV_CODEC_RECIPE_SEARCH_H
 
@@ -10,11 +11,13 @@ enum vv_effort { VV_EFFORT_FAST, VV_EFFORT_DEFAULT, VV_EFFORT_MAX };
 
 enum {
 	VV_RECIPE_SEARCH_SAMPLES = 16,
-	VV_RECIPE_SEARCH_BYTES = 64 << 10, /* of each; what all of them have beyond so much is not looked at */
+	/* of each; bytes of all samples beyond so much are ignored */
+	VV_RECIPE_SEARCH_BYTES = 64 << 10,
 };
 
-/* A stretch of one instance of a variable: whole rows or records of it, from the same place in each. Two of full length tell more than many
- * short ones; a large share of all there is costs more than it can gain. */
+/* A part of one instance of a variable: complete rows or records of it, from the same place in each
+ * instance. Two samples of full length show more than many short ones. A large share of all data
+ * costs more than it can gain. */
 struct vv_sample {
 	const uint8_t *p;
 	size_t n;
@@ -23,27 +26,30 @@ struct vv_sample {
 enum { VV_RECIPE_SEARCH_FINALISTS = 3 };
 
 struct vv_recipe_search {
-	struct vv_recipe recipe; /* coder VV_CODEC_NONE: nothing is gained, the bytes had better stay as they are */
-	double ratio; /* that it promises */
-	double alike; /* how much smaller the samples are when they are coded together; above 1.10 they had better be */
-	struct { /* what was tried on all samples, each by itself, and how many bytes are left */
+	/* with VV_CODEC_NONE nothing is gained, and the bytes should stay uncompressed */
+	struct vv_recipe recipe;
+	double ratio; /* the expected one */
+	double alike; /* the gain of compressing the samples together; above 1.10 they should be */
+	struct { /* candidates tried on all samples, each by itself, and the resulting bytes */
 		struct vv_recipe recipe;
 		size_t size;
 	} finalist[VV_RECIPE_SEARCH_FINALISTS];
 	size_t n_finalists, bytes; /* in all samples */
 };
 
-/* together: may the instances be coded together? The same samples give the same answer. Fails only for want of memory. */
+/* Chooses a recipe. together: may the instances be compressed together? The same samples give the
+ * same result. Fails only for lack of memory. */
 int vv_recipe_search_choose(const struct vv_form *form, enum vv_effort effort, bool together, const struct vv_sample *s, size_t n,
 		    struct vv_recipe_search *out);
 
-/* The same of instances together, once it is known how each is best coded apart: that, and what can see that they are alike, is all that is tried. */
+/* The same for instances together, once the best recipe for each apart is known. It tries only that
+ * recipe and those that detect similar instances. */
 int vv_recipe_search_together(const struct vv_form *form, enum vv_effort effort, const struct vv_recipe_search *apart, const struct vv_sample *s, size_t n,
 		      struct vv_recipe_search *out);
 
 /* The codec of a recipe: VV_CODEC_TYPED, VV_CODEC_TRAIL, or VV_CODEC_NONE. */
 uint32_t vv_recipe_search_codec(const struct vv_recipe *r);
-/* How many times shorter a recipe makes a sample; 1: it does not. */
+/* The factor by which a recipe shortens a sample; 1: it does not. */
 int vv_recipe_search_one(const struct vv_recipe *r, const struct vv_sample *s, double *ratio);
 
 #endif

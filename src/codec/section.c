@@ -7,17 +7,17 @@
 
 enum {
 	LEVEL = 1,
-	SMALL = 64 << 10, /* up to here so much trouble costs a millisecond at most */
+	SMALL = 64 << 10, /* up to this length the level costs a millisecond at most */
 	LEVEL_SMALL = 9,
 	TINY = 8 << 10,   /* the same */
 	LEVEL_TINY = 15,
-	LEAST = 128,      /* what is shorter is not worth any */
-	SHRINKS = 1024,   /* at most so many times: more is a bomb */
+	LEAST = 128,      /* shorter sections are not worth compressing */
+	SHRINKS = 1024,   /* the maximum ratio: a higher one is taken for a decompression bomb */
 };
 
 #define MOST (UINT64_C(1) << 32)
 
-/* A table that repeats one step for ever shrinks beyond the limit, and is filled up. */
+/* A table that repeats one step shrinks beyond the limit, and is padded. */
 static void fill(struct vv_buf *out, size_t n)
 {
 	uint8_t *room = vv_buf_room(out, n);
@@ -60,7 +60,7 @@ int vv_section_encode_small(const void *p, size_t n, struct vv_buf *out)
 	return n <= SMALL ? vv_section_encode(p, n, out) : 0;
 }
 
-/* The lengths, if they are possible. */
+/* Reads the lengths; fails if they are impossible. */
 static int get_lengths(struct vv_wire *w, size_t *raw_len, size_t *frame)
 {
 	size_t n = vv_wire_left(w);

@@ -8,21 +8,22 @@
 #include <string.h>
 
 enum {
-	COUNTED = 1 << 10,  /* of a plane of at least this length so many bytes are counted, in words; */
+	/* so many bytes are counted, in words, of a plane of at least this length; */
+	COUNTED = 1 << 10,
 	WORD = 4,
-	SAMPLED = 32 << 10, /* and one of at least this length is tried first */
+	SAMPLED = 32 << 10, /* and a plane of at least this length is tried first */
 	SAMPLE = 4 << 10,
-	QUICK = 3,          /* the level for that, at most */
+	QUICK = 3,          /* the level of that trial, at most */
 	LEAST_MATCH = 7,
 	WORDS = 3, WORDS_MOST = 9, /* levels */
-	TINY = 32,          /* a frame has ten bytes besides what it tells: nothing shorter is worth one */
+	TINY = 32,          /* a frame has ten bytes of overhead: no shorter plane is worth one */
 	VARINT = 4,         /* bytes of a length, at most: a block is not longer than 64 MiB */
-	COLUMN = 256,       /* things of a record that are looked at together */
+	COLUMN = 256,       /* items of a record that are processed together */
 };
 
 /* ---- apart and together ---- */
 
-/* Width and steps are constants, so that a compiler makes vector code of it. */
+/* Width and steps are constants, so that a compiler makes vector code of them. */
 #define WIDTH(W)                                                                                              \
 	static void split##W(const uint8_t *restrict x, size_t n, uint8_t *restrict plane, size_t step)       \
 	{                                                                                                     \
@@ -64,7 +65,8 @@ WIDTH(4)
 WIDTH(8)
 WIDTH(16)
 
-/* Bytes of two, by turns: one, two or four at a time, of their first halves or their last ones. */
+/* Interleaves the bytes of two vectors: one, two or four at a time, of their first halves or their
+ * last ones. */
 typedef uint8_t __attribute__((vector_size(16))) bytes;
 typedef uint8_t __attribute__((vector_size(16), aligned(1), may_alias)) any_bytes;
 #ifdef __clang__
@@ -85,14 +87,14 @@ static inline void put_two(bytes two, size_t width, uint8_t *x)
 	memcpy(x + width, (uint8_t *)&two + 8, 8);
 }
 
-/* Four things, of which a has the first four bytes and b the last. */
+/* Writes four items; a has their first four bytes and b the last. */
 static inline void put_four(bytes a, bytes b, size_t width, uint8_t *x)
 {
 	put_two(FOURS(a, b), width, x);
 	put_two(FOURS_END(a, b), width, x + 2 * width);
 }
 
-/* Eight planes of a record: sixteen things at a time, each to its place. */
+/* Joins eight planes of a record: sixteen items at a time, each to its place. */
 static void join_far(const uint8_t *const *plane, size_t at, size_t n, size_t width, uint8_t *restrict x)
 {
 	for (size_t i = 0; i + 16 <= n; i += 16, x += 16 * width) {
@@ -104,7 +106,8 @@ static void join_far(const uint8_t *const *plane, size_t at, size_t n, size_t wi
 			b[k] = ONES(a[2 * k], a[2 * k + 1]);
 			b[k + 4] = ONES_END(a[2 * k], a[2 * k + 1]);
 		}
-		for (unsigned k = 0; k < 4; k++) { /* the first or the last four bytes of four things */
+		/* the first or the last four bytes of four items */
+		for (unsigned k = 0; k < 4; k++) {
 			a[2 * k] = TWOS(b[2 * k], b[2 * k + 1]);
 			a[2 * k + 1] = TWOS_END(b[2 * k], b[2 * k + 1]);
 		}
@@ -115,7 +118,8 @@ static void join_far(const uint8_t *const *plane, size_t at, size_t n, size_t wi
 	}
 }
 
-/* Of records that are so many times eight bytes: so many of them, which is all but a few. */
+/* Joins records whose width is a multiple of eight bytes. Returns their number, which is all but a
+ * few. */
 static size_t join_records(const uint8_t *const *plane, size_t at, size_t n, unsigned width, uint8_t *x)
 {
 	n -= n % 16;
@@ -158,7 +162,7 @@ static inline const struct split_loops *loops(void)
 	return VV_CPU_UP_TO_AVX2(vv_split_loops);
 }
 
-/* The widest that divides it. */
+/* The widest unit that divides the width. */
 static const struct split_width *unit_of(unsigned width)
 {
 	const struct split_width *w = loops()->widths;
@@ -206,15 +210,17 @@ void vv_split_join(const uint8_t *const *plane, size_t at, size_t n, unsigned wi
 	}
 }
 
-/* ---- coded ---- */
+/* ---- compression ---- */
 
-/* Bytes of a plane come back by chance, a few at a time: to look for that takes longer, and to tell of it takes as many bytes. */
+/* Bytes of a plane recur by chance, a few at a time. Searching for short matches takes longer, and
+ * describing them takes as many bytes as it saves. */
 static unsigned least_match(const struct vv_recipe *how)
 {
 	return how->level == 1 && (how->width > 1 || how->record > 1) ? LEAST_MATCH : 0;
 }
 
-/* Bytes that are coded with more effort than numbers, and tell of these: names, and what files are made of besides. */
+/* Bytes that get more effort than numbers, and describe the numbers: names and the structure of
+ * files. */
 static bool is_words(const struct vv_recipe *how)
 {
 	return how->width == 1 && how->record == 1 && how->level > WORDS && how->level <= WORDS_MOST && !how->window;
@@ -236,9 +242,10 @@ static bool is_constant(const uint8_t *p, size_t n)
 	return memcmp(p, p + 1, n - 1) == 0;
 }
 
-/* Of some of its bytes, from all over it: is each value as frequent as chance would have it, neither more alike nor less, as in what counts or
- * repeats? The squares of n random bytes' frequencies sum up to n * n / 256 + n, give or take a fiftieth. A code for what comes so near to it
- * would take more bytes than it saves. */
+/* Does each value occur as often as in random data? It counts some bytes from all over the plane.
+ * In counters or repetitions the frequencies are more equal or less equal. The squares of the
+ * frequencies of n random bytes sum up to n * n / 256 + n, with a deviation of about a fiftieth. A
+ * sum within a sixteenth is taken for noise: compression would cost more bytes than it saves. */
 static bool is_noise(const uint8_t *p, size_t n)
 {
 	const uint64_t chance = COUNTED * COUNTED / 256 + COUNTED;
@@ -246,7 +253,8 @@ static bool is_noise(const uint8_t *p, size_t n)
 	uint16_t count[WORD][256] = { 0 };
 	uint32_t squares = 0; /* COUNTED * COUNTED at most */
 
-	for (size_t i = 0; i < COUNTED / WORD; i++, p += step) { /* in counts of their own: none waits for the one before it */
+	/* in separate counts, so that no increment waits for the one before it */
+	for (size_t i = 0; i < COUNTED / WORD; i++, p += step) {
 		count[0][p[0]]++;
 		count[1][p[1]]++;
 		count[2][p[2]]++;
@@ -260,8 +268,9 @@ static bool is_noise(const uint8_t *p, size_t n)
 	return squares * 16 < chance * 17 && squares * 16 > chance * 15;
 }
 
-/* Is it noise, or, where there is more of it, does nothing shrink at its beginning, in its middle, at its end? Who looks far back hopes for what
- * no sample shows. */
+/* Is the plane noise? Or, if it is longer, does no sample from its beginning, middle and end
+ * shrink? A recipe with a window is never hopeless: it looks for repetitions that no sample
+ * shows. */
 static bool is_hopeless(const uint8_t *p, size_t n, const struct vv_recipe *how)
 {
 	struct vv_recipe quick = *how;
@@ -290,7 +299,8 @@ static enum fate judge(const uint8_t *p, size_t n, const struct vv_recipe *how)
 	return n >= TINY && how->coder != VV_CODEC_NONE && !is_hopeless(p, n, how) ? CODED : RAW;
 }
 
-/* One plane to at most cap bytes: one byte where all are alike, n as they are, or a frame of the coder; *out = 0 where it does not fit. */
+/* Stores one plane in at most cap bytes: one byte if all are equal, n uncompressed bytes, or a
+ * compressed frame. Sets *out = 0 if it does not fit. */
 static int encode_plane(const uint8_t *p, size_t n, enum fate fate, const struct vv_recipe *how, uint8_t *to, size_t cap, size_t *out)
 {
 	size_t got = 0, store = fate == ALIKE ? 1 : n;
@@ -304,7 +314,7 @@ static int encode_plane(const uint8_t *p, size_t n, enum fate fate, const struct
 	return rc;
 }
 
-/* One plane after the other; *out = 0 where none shrinks, or they do not fit. */
+/* Stores one plane after the other; *out = 0 if none shrinks, or if they do not fit. */
 static int encode_planes(const uint8_t *plane, unsigned n_planes, size_t m, const struct vv_recipe *how, struct vv_buf *lengths, uint8_t *to,
 			 size_t cap, size_t *out)
 {
@@ -351,7 +361,7 @@ static int damaged(const char *what)
 	return vv_err_set(VV_EDAMAGED, "a block of byte planes does not decode: %s", what);
 }
 
-/* One plane of m bytes, stored as n, into `to`. */
+/* Decompresses one plane of m bytes, stored as n, into `to`. */
 static int decode_plane(const uint8_t *p, size_t n, size_t m, uint32_t coder, uint8_t *to)
 {
 	if (n > 1)

@@ -1,5 +1,6 @@
-/* Numbers by a recipe: predicted from those before them, split into byte planes, each coded by itself. Tile by tile, so that what one step leaves
- * is still in the cache when the next takes it. */
+/* Numbers by a recipe: predicted from those before them, split into byte planes, each compressed by
+ * itself. The work goes tile by tile, so that the output of one step is still in the cache for the
+ * next. */
 #include "base/err.h"
 #include "codec/codec.h"
 #include "codec/predict.h"
@@ -17,7 +18,7 @@ static size_t bound(size_t n)
 	return n + 64 + VV_RECIPE_PLANES * 4;
 }
 
-/* Whether there can be a block that is coded so. */
+/* Can a block have this recipe? */
 static bool is_sound(const struct vv_recipe *r)
 {
 	return vv_predict_can(r) && r->record >= 1 && r->width * r->record <= VV_RECIPE_PLANES && r->coder <= VV_CODEC_ZSTD &&
@@ -60,13 +61,13 @@ static bool get_recipe(struct vv_wire *w, struct vv_recipe *r)
 	return !w->bad && a >> (SWAPPED + 1) == 0 && b >> USED == 0 && (b >> RECORD & 1) == (r->record > 1) && is_sound(r);
 }
 
-/* Records that are done at once. */
+/* Records that are processed at once. */
 static size_t tile(unsigned bytes)
 {
 	return VV_PREDICT_TILE / bytes;
 }
 
-/* m records: predicted (room is for as many), then apart into planes. */
+/* Predicts m records (room is for as many), then splits them into planes. */
 static void spread(const struct vv_recipe *r, const uint8_t *from, size_t m, uint8_t *room, uint8_t *planes)
 {
 	unsigned bytes = r->width * r->record;
@@ -113,7 +114,7 @@ static int encode(const void *from, size_t n, const struct vv_recipe *how, void 
 	return rc;
 }
 
-/* Planes together again, and residuals to numbers. */
+/* Joins the planes, and turns residuals into numbers. */
 static void collect(const struct vv_recipe *r, const struct vv_split *s, size_t m, uint8_t *to)
 {
 	unsigned bytes = r->width * r->record;

@@ -1,9 +1,13 @@
-/* Words that follow a trail: memory is full of what was there before, but for a number here and there. A block is taken as words of 8 bytes, and
- * each is told by the word at some distance before it: the same; the same plus one of the last differences, as pointers into memory that
- * lies elsewhere, or counters; a little more or less; or something new. The distance is changed only where three words in a row are found
- * again. LZ coders break off at each of these differences, which is why they do badly on images of processes and on records.
+/* Words that follow a trail: memory often repeats earlier memory, except for a number here and
+ * there. A block is taken as words of 8 bytes, and each is described by an earlier word at some
+ * distance. The word may be the same, or the same plus one of the last differences. Pointers into
+ * memory that lies elsewhere, and counters, differ in that way. The word may also differ by a small
+ * number, or be new. The distance is changed only if three words in a row are found again. LZ
+ * compressors end a match at each of these differences, so they do badly on images of processes and
+ * on records.
  *
- * What is told of the words goes into streams, and each of them is coded by itself: docs/packing.md. */
+ * The descriptions of the words go into streams, and each stream is compressed by itself:
+ * docs/packing.md. */
 #include "base/err.h"
 #include "codec/codec.h"
 #include "codec/context_pool.h"
@@ -12,14 +16,18 @@
 
 enum {
 	ALIKE = 3,           /* words in a row that a trail begins with */
-	TABLE = 20,          /* log2 of the places that are remembered, at most */
-	AHEAD = 16,          /* words: so long before it is needed a place of the table is fetched, which is larger than the cache */
-	CATCH_UP = 3,        /* places at a time, where none have been fetched */
-	OFTEN = 2,           /* one word in so many that are the same is remembered: they are already, where they were before */
+	TABLE = 20,          /* log2 of the remembered places, at most */
+	/* words: the table is larger than the cache, so a place is prefetched so long before it is
+	 * needed */
+	AHEAD = 16,
+	CATCH_UP = 3,        /* places at a time, if none have been prefetched */
+	/* one in so many words that are the same is remembered: their earlier places are remembered
+	 * already */
+	OFTEN = 2,
 	PATIENCE = 64,       /* new words in a row, after which only */
-	SELDOM = 4,          /* one in so many is looked for */
+	SELDOM = 4,          /* one in so many is searched for */
 	SAMPLE = 8 << 10,    /* new words that are tried both ways */
-	COLUMN = 512,        /* of them that are split at a time */
+	COLUMN = 512,        /* new words that are split at a time */
 	HEADER = 20,         /* of a stream, at most */
 	QUICK = 3, SLOW = 9, /* levels */
 };
@@ -44,13 +52,15 @@ struct word_history_walk {
 	const uint8_t *p;
 	size_t m;          /* words */
 	uint8_t *code;     /* one each */
-	uint32_t *table;   /* where three words were seen last, and, in the bits that this leaves, some of their hash: who is not meant is not visited */
+	/* the last place of three words, and some bits of their hash above it, so that wrong places
+	 * are not visited */
+	uint32_t *table;
 	unsigned shift;
 	uint32_t tag;      /* these bits */
 	uint64_t hash[AHEAD]; /* of the next words, */
 	size_t known;         /* up to this one */
 	size_t distance;   /* 0: there is no trail yet */
-	size_t since;      /* where it was changed */
+	size_t since;      /* the word where it was changed */
 	size_t n_new, misses;
 	uint64_t last[VV_WORD_HISTORY_DIFFERENCES];
 	struct vv_buf starts, distances, close;
@@ -61,7 +71,7 @@ static uint64_t hash_of(const uint8_t *p, size_t i)
 	return vv_word_history_word(p, i) * 0x9e3779b97f4a7c15 + vv_word_history_word(p, i + 1) * 0xc2b2ae3d27d4eb4f + vv_word_history_word(p, i + 2) * 0x165667b19e3779f9;
 }
 
-/* What the table says of word i. */
+/* The table's entry for word i. */
 static uint32_t entry_of(const struct word_history_walk *w, uint64_t hash, size_t i)
 {
 	return ((uint32_t)(hash >> (w->shift - 32)) & w->tag) | (uint32_t)i;
@@ -72,7 +82,7 @@ static bool is_looked_for(const struct word_history_walk *w, size_t i)
 	return i + ALIKE <= w->m && (w->misses < PATIENCE || i % SELDOM == 0);
 }
 
-/* Makes the hash of word i known, and of some after it. */
+/* Computes the hash of word i, and of some words after it. */
 static void look_ahead(struct word_history_walk *w, size_t i)
 {
 	size_t to;
@@ -89,7 +99,8 @@ static void look_ahead(struct word_history_walk *w, size_t i)
 		}
 }
 
-/* The distance to where the next three words were before, 0: they were not. From now on they are here. */
+/* The distance to the last place of the next three words; 0: there is none. Remembers their new
+ * place. */
 static size_t look(struct word_history_walk *w, size_t i)
 {
 	uint64_t h = w->hash[i % AHEAD];
@@ -112,7 +123,7 @@ static void remember(struct word_history_walk *w, size_t i)
 		w->table[h >> w->shift] = entry_of(w, h, i);
 }
 
-/* Word i is on a trail: those after it are looked for again. */
+/* Word i is on a trail: the words after it are searched for again. */
 static void find_way(struct word_history_walk *w, size_t i)
 {
 	if (w->misses >= PATIENCE)
@@ -138,7 +149,7 @@ static void put_close(struct word_history_walk *w, uint64_t z)
 	vv_buf_add(&w->close, b, VV_WORD_HISTORY_CLOSE);
 }
 
-/* A word that is on no trail. */
+/* Describes a word that is on no trail. */
 static void step_off(struct word_history_walk *w, size_t i, uint64_t difference)
 {
 	uint64_t z = zigzag(difference);
@@ -181,7 +192,8 @@ static void step(struct word_history_walk *w, size_t i)
 	w->code[i] = VV_WORD_HISTORY_SAME;
 }
 
-/* On the trail, from word i to where it ends. The place that is needed there is fetched while these are remembered. */
+/* Follows the trail from word i to its end. The place needed there is prefetched while the words
+ * are remembered. */
 static size_t follow(struct word_history_walk *w, size_t i)
 {
 	const uint8_t *before = w->p + VV_WORD_HISTORY_WORD * (i - w->distance);
@@ -234,7 +246,8 @@ static void put(struct out *o, const void *p, size_t n)
 	o->at += n;
 }
 
-/* Planes of m bytes each: how many bytes in all, how many stored, and these: as they are, or their lengths and each of them. */
+/* Stores planes of m bytes each: the number of all bytes, the number of stored bytes, and the
+ * stored bytes. The latter are uncompressed, or the length of each plane and the planes. */
 static int put_planes(struct out *o, const uint8_t *plane, unsigned n_planes, size_t m)
 {
 	struct vv_buf head = { 0 }, lengths = { 0 };
@@ -273,7 +286,7 @@ static int put_split(struct out *o, const uint8_t *p, size_t n, unsigned width)
 	return rc;
 }
 
-/* New words, one after another, from word *i on; how many. */
+/* Gathers new words, one after another, from word *i on; returns their number. */
 static size_t gather(const struct word_history_walk *w, size_t *i, uint8_t *to, size_t most)
 {
 	size_t n = 0;
@@ -284,7 +297,8 @@ static size_t gather(const struct word_history_walk *w, size_t *i, uint8_t *to, 
 	return n;
 }
 
-/* Are new words shorter in planes than as they are? By some of the second half, if there are any. */
+/* Are new words shorter in planes than plain? The test takes some of the second half, if there are
+ * any. */
 static int try_both(const struct word_history_walk *w, const struct out *o, bool *split)
 {
 	size_t i = w->m / 2, n, apart;
@@ -342,7 +356,8 @@ static int put_new(struct out *o, const struct word_history_walk *w)
 	return rc;
 }
 
-/* Where new words are more bytes than there are codes, what could be gained of the codes is not worth the time; unless there is much of that. */
+/* If new words take more bytes than the codes, compressing the codes well is not worth the time. A
+ * high level does it nevertheless. */
 static int put_codes(struct out *o, const struct word_history_walk *w)
 {
 	int8_t level = o->how.level;

@@ -5,8 +5,8 @@
 #include "codec/word_history.h"
 
 enum {
-	COLUMN = 512, /* things that are joined at a time */
-	FEW = 4,      /* words that are sooner copied than a function is called */
+	COLUMN = 512, /* items that are joined at a time */
+	FEW = 4,      /* words that are faster to copy than a function is to call */
 };
 
 static uint64_t unzigzag(uint64_t z)
@@ -21,7 +21,7 @@ static int damaged(const char *what)
 
 struct word_history_back_stream {
 	unsigned width;
-	size_t n, at;           /* things of `width` bytes; the next one */
+	size_t n, at;           /* items of `width` bytes; the next one */
 	bool made;
 	const uint8_t *as_it_is;
 	struct vv_split split;
@@ -46,7 +46,7 @@ static int get_stream(struct vv_wire *w, unsigned width, size_t most, uint32_t c
 	return vv_split_decode(&s->split, &in, width, s->n, 0, coder);
 }
 
-/* Planes that were stored as they were come one after another, too. */
+/* Joins the next items. Planes that were stored uncompressed lie one after another, too. */
 static void fill_column(struct word_history_back_stream *s)
 {
 	const uint8_t *plane[VV_WORD_HISTORY_WORD];
@@ -57,7 +57,7 @@ static void fill_column(struct word_history_back_stream *s)
 	vv_split_join(plane, s->at, some, s->width, s->column);
 }
 
-/* The next thing, low byte first; there must be one. The column has room for words, whatever they are. */
+/* The next item, low byte first; there must be one. The column has room for words of any width. */
 static uint64_t next(struct word_history_back_stream *s)
 {
 	uint64_t v;
@@ -84,7 +84,7 @@ struct back {
 	struct vv_wire starts, distances;
 	uint64_t last[VV_WORD_HISTORY_DIFFERENCES];
 	size_t distance;
-	size_t new_at; /* where new words are no planes */
+	size_t new_at; /* the next new word, if new words are not in planes */
 };
 
 static bool get_new(struct back *b, uint64_t *v)
@@ -110,7 +110,7 @@ static void push_new(uint64_t *last, uint64_t difference)
 	last[0] = difference;
 }
 
-/* One word that is not the same as the one before it on its trail. */
+/* Reads one word that is not the same as the one before it on its trail. */
 static inline bool get_word(struct back *b, unsigned code, size_t distance, uint8_t *to, size_t i)
 {
 	unsigned k = code - VV_WORD_HISTORY_SAME - 1;
@@ -134,7 +134,8 @@ static inline bool get_word(struct back *b, unsigned code, size_t distance, uint
 	return true;
 }
 
-/* n words that are the same as those before them, which may be among them: then what is there repeats, and may be taken twice as long each time. */
+/* Copies n words that are the same as those before them. Source and destination may overlap: then
+ * the content repeats, and each copy may be twice as long as the one before. */
 static void copy_same(uint8_t *to, size_t i, size_t n, size_t distance)
 {
 	uint8_t *p = to + VV_WORD_HISTORY_WORD * i;
@@ -151,7 +152,7 @@ static void copy_same(uint8_t *to, size_t i, size_t n, size_t distance)
 	memcpy(p, q, left);
 }
 
-/* Bytes of 0 that are first in memory; v is not 0. */
+/* The number of leading bytes in memory that are 0; v is not 0. */
 static size_t zeros_first(uint64_t v)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -161,7 +162,7 @@ static size_t zeros_first(uint64_t v)
 #endif
 }
 
-/* How many codes from the first on say the same, up to n; eight at a time. */
+/* Counts the codes from the first on that are SAME, up to n; eight at a time. */
 static size_t count_same(const uint8_t *code, size_t n)
 {
 	size_t i = 0;
@@ -176,7 +177,7 @@ static size_t count_same(const uint8_t *code, size_t n)
 	return i;
 }
 
-/* From i on, up to `end`, all at one distance. */
+/* Reads the words from i up to `end`, all at one distance. */
 static bool get_words(struct back *b, uint8_t *to, size_t i, size_t end)
 {
 	const uint8_t *code = bytes_of(&b->s[CODES]);
@@ -243,7 +244,7 @@ static int get_streams(struct back *b, struct vv_wire *w, size_t m)
 	return rc ? rc : get_stream(w, width, width == 1 ? m * VV_WORD_HISTORY_WORD : m, coder, &b->s[NEWS]);
 }
 
-/* A code for each word, and what the other streams come to, which shrink by a half or so. */
+/* A code for each word, and the other streams, which compression shortens by about a half. */
 size_t vv_word_history_back_takes(size_t n, size_t raw_len)
 {
 	return raw_len / VV_WORD_HISTORY_WORD + (2 * n < raw_len ? 2 * n : raw_len);

@@ -7,7 +7,8 @@
 #define ZSTD_STATIC_LINKING_ONLY /* contexts in memory of ours */
 #include <zstd.h>
 
-/* Making a context costs more than coding a small block. One that has grown beyond this, at a high level, is not kept. */
+/* Making a context costs more than compressing a small block. A context that has grown beyond this
+ * size, at a high level, is not kept. */
 enum { KEPT_CONTEXT = 16 << 20, LITTLE = 128 << 10 };
 
 static const ZSTD_customMem memory = { vv_mem_lend, vv_mem_take_back, NULL };
@@ -18,7 +19,7 @@ static size_t bound(size_t n)
 	return ZSTD_compressBound(n);
 }
 
-/* One place for two to four bytes: what is names, over and over, does not miss more. */
+/* One slot for two to four bytes: text of repeated names needs no more. */
 static int log_of_table(size_t n)
 {
 	int log = 0;
@@ -28,7 +29,7 @@ static int log_of_table(size_t n)
 	return log - 2;
 }
 
-/* A number that zstd does not take leaves its own. */
+/* If zstd rejects a parameter, its own value stays. */
 static void set(ZSTD_CCtx *c, size_t n, const struct vv_zstd_how *how)
 {
 	ZSTD_CCtx_reset(c, ZSTD_reset_session_and_parameters);

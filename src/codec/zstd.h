@@ -1,4 +1,4 @@
-/* What other codecs need of zstd, which has no other home than zstd.c. */
+/* The interface of zstd.c for other codecs. */
 #ifndef VV_CODEC_ZSTD_H
 #define VV_CODEC_ZSTD_H
 
@@ -7,12 +7,15 @@
 
 struct vv_zstd_how {
 	int level;
-	unsigned window; /* log2 of how far back it looks, by long-distance matching too; 0: as the level has it */
-	unsigned least;  /* bytes that must be as before to be told so; 0: as the level has it */
-	bool little;     /* of what is little tables are small, too: they cost more to clear than it costs to code */
+	/* log2 of the window in bytes, with long-distance matching; 0: that of the level */
+	unsigned window;
+	unsigned least;  /* the shortest match in bytes; 0: that of the level */
+	/* small tables for short inputs: clearing large tables costs more than the compression */
+	bool little;
 };
 
-/* One frame of n bytes in to[cap]. *out = 0 where it is not shorter than n, or longer than cap. */
+/* Writes one frame of n bytes into to[cap]. *out = 0 if it is not shorter than n, or longer than
+ * cap. */
 int vv_zstd_encode(const void *from, size_t n, void *to, size_t cap, const struct vv_zstd_how *how, size_t *out);
 
 #endif

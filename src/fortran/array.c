@@ -1,14 +1,14 @@
-/* Arrays of Fortran, as their descriptors tell of them: where they lie, of which type, in which shape.
+/* Arrays of Fortran and their descriptors: address, type and shape.
  *
- * A region is memory that is looked at long after the call in which it was declared. So an array is taken as it lies, or refused: a
- * section with gaps would have to be copied, and the copy would be gone. */
+ * A region is memory that is read long after the call that declared it. An array is therefore used
+ * in place, or refused. A section with gaps would have to be copied, and the copy would be gone. */
 #include <ISO_Fortran_binding.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <varve/varve_comm.h>
 
-/* What may be NULL is optional. */
+/* Arguments that may be NULL are optional. */
 void varve_fortran_protect(varve *const *session, const CFI_cdesc_t *name, const CFI_cdesc_t *x, int *stat, CFI_cdesc_t *errmsg);
 void varve_fortran_restart_region(varve *const *session, const CFI_cdesc_t *name, const CFI_cdesc_t *x, const int64_t *epoch,
 				  int *stat, CFI_cdesc_t *errmsg);
@@ -17,13 +17,15 @@ void varve_fortran_give_up(void); /* varve.f90's */
 enum { REFUSED = -1, LONGEST = 512 };
 
 struct array_name {
-	char s[VARVE_MAX_NAME + 2]; /* room for one that is too long, which the library will say */
+	/* room for a name that is too long, which the library will report */
+	char s[VARVE_MAX_NAME + 2];
 };
 
 struct array {
 	int type; /* an enum varve_type; VARVE_BYTES: of a kind that has no name there */
 	int ndim;
-	size_t shape[VARVE_MAX_DIMS]; /* slowest first, as in C; a character's length is its fastest dimension */
+	/* slowest first, as in C; a character's length is its fastest dimension */
+	size_t shape[VARVE_MAX_DIMS];
 	size_t bytes;
 };
 
@@ -36,7 +38,8 @@ static const struct {
 	{ CFI_type_float_Complex, VARVE_C64 },  { CFI_type_double_Complex, VARVE_C128 },  { CFI_type_Bool, VARVE_U8 },
 	{ CFI_type_char, VARVE_U8 },            { CFI_type_long_double, VARVE_BYTES },
 	{ CFI_type_long_double_Complex, VARVE_BYTES },
-#ifdef CFI_type_kind_shift /* gfortran's own names for what the standard leaves to the compiler */
+/* gfortran's own names for kinds that the standard leaves to the compiler */
+#ifdef CFI_type_kind_shift
 #define VV_KIND(of, size) (CFI_type_t)((of) + ((size) << CFI_type_kind_shift))
 	{ VV_KIND(CFI_type_Logical, 2), VARVE_U16 },    { VV_KIND(CFI_type_Logical, 4), VARVE_U32 },
 	{ VV_KIND(CFI_type_Logical, 8), VARVE_U64 },    { CFI_type_ucs4_char, VARVE_U32 },
@@ -54,7 +57,7 @@ static int type_of(const CFI_cdesc_t *x)
 	return REFUSED;
 }
 
-/* How many bytes one character of the array has; 0: it is none. */
+/* The bytes of one character of the array; 0: it is no array of characters. */
 static size_t character_size(const CFI_cdesc_t *x)
 {
 #ifdef CFI_type_ucs4_char
@@ -89,7 +92,7 @@ static bool is_empty(const CFI_cdesc_t *x)
 	return false;
 }
 
-/* Reads the descriptor, or says what is wrong with the array. */
+/* Reads the descriptor, or returns an error that describes the array's fault. */
 static int look(const char *name, const CFI_cdesc_t *x, struct array *out)
 {
 	size_t character = character_size(x);
@@ -119,7 +122,7 @@ static int look(const char *name, const CFI_cdesc_t *x, struct array *out)
 	return 0;
 }
 
-/* Without the blanks that fill it up. */
+/* The name without the blanks that pad it. */
 static struct array_name name_of(const CFI_cdesc_t *from)
 {
 	const char *s = from->base_addr;
@@ -133,7 +136,7 @@ static struct array_name name_of(const CFI_cdesc_t *from)
 	return name;
 }
 
-/* As the procedure of this name in varve.f90. */
+/* Does the same as the procedure of this name in varve.f90. */
 static void conclude(int code, int *stat, CFI_cdesc_t *errmsg)
 {
 	if (stat)
@@ -168,7 +171,7 @@ void varve_fortran_protect(varve *const *session, const CFI_cdesc_t *name, const
 	conclude(protect(*session, name_of(name).s, x), stat, errmsg);
 }
 
-/* Of bytes nobody knows the type. */
+/* The type of bytes is unknown, so it is not checked. */
 static int check_type(varve *v, uint64_t epoch, const char *name, int type)
 {
 	struct varve_region_info info;

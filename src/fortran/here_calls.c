@@ -1,5 +1,6 @@
-/* varve_checkpoint_here for Fortran: what libvarve_preload.so does where it is, and nothing where it is not. Neither it nor libvarve
- * need be linked: the same binary runs with and without. */
+/* varve_checkpoint_here for Fortran: it calls libvarve_preload.so if that is loaded, and does
+ * nothing otherwise. Neither that library nor libvarve need be linked: the same binary runs with
+ * and without them. */
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -8,7 +9,8 @@ int varve_fortran_here(void);
 void varve_fortran_here_say(void);
 int varve_checkpoint_here_(void);
 
-/* Asked for by name at run time: on some machines a weak symbol is settled when the program is linked, if it has a fixed address. */
+/* The symbol is looked up by name at run time. On some machines a weak symbol in a program with a
+ * fixed address is resolved when the program is linked. */
 int varve_fortran_here(void)
 {
 	int (*here)(void) = NULL;
@@ -17,7 +19,7 @@ int varve_fortran_here(void)
 	return here ? here() : 0;
 }
 
-/* Why it failed. */
+/* Prints the reason of the failure. */
 void varve_fortran_here_say(void)
 {
 	const char *(*last_error)(void) = NULL;
@@ -26,8 +28,9 @@ void varve_fortran_here_say(void)
 	fprintf(stderr, "varve_checkpoint_here: %s\n", last_error ? last_error() : "it failed");
 }
 
-/* CALL VARVE_CHECKPOINT_HERE() in programs that use no module, which go on without the checkpoint. As an INTEGER FUNCTION it tells: 1 the program
- * has just come back, 0 it goes on, < 0 it failed. */
+/* CALL VARVE_CHECKPOINT_HERE() in programs that use no module, which continue without the
+ * checkpoint. As an INTEGER FUNCTION it returns 1 if the program has just been restored, 0 if it
+ * continues, < 0 if it failed. */
 int varve_checkpoint_here_(void)
 {
 	int rc = varve_fortran_here();

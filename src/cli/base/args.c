@@ -28,7 +28,7 @@ int vv_args_init(struct vv_args *a, int argc, char **argv)
 {
 	*a = (struct vv_args){ .argc = argc, .argv = argv, .at = 1 };
 	a->operand = vv_mem_new((size_t)argc + 1, sizeof(*a->operand));
-	/* known before anything can go wrong, because errors take its form */
+	/* known before anything can fail, because errors take its form */
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
 		a->json |= strcmp(argv[i], "--json") == 0;
 	return a->operand ? 0 : VV_ENOMEM;
@@ -47,7 +47,7 @@ static const char *nearest_in(const struct vv_args_option *table, const char *na
 	return best;
 }
 
-/* ---- parsing ------------------------------------------------------------------------------------------------------ */
+/* ---- parsing --------------------------------------------------------------------------------- */
 
 static int complain(const struct vv_args *a, const char *what, const char *word, const char *meant)
 {
@@ -100,7 +100,7 @@ static int store(struct vv_args *a, const struct vv_args_option *o, bool by_lett
 
 enum { TYPED = 64 };
 
-/* As it was typed. */
+/* The option in the form that the user typed. */
 static const char *typed(const struct vv_args_option *o, bool by_letter, char out[TYPED])
 {
 	if (by_letter)
@@ -110,7 +110,7 @@ static const char *typed(const struct vv_args_option *o, bool by_letter, char ou
 	return out;
 }
 
-/* The value of an option: what is joined to it, or the next word. */
+/* Takes the value of an option: the text joined to it, or the next word. */
 static int take(struct vv_args *a, const struct vv_args_option *o, bool by_letter, const char *joined)
 {
 	char name[TYPED];
@@ -199,7 +199,7 @@ int vv_args_parse_rest(struct vv_args *a, const char *verb, const struct vv_args
 	return rc;
 }
 
-/* ---- what was given ----------------------------------------------------------------------------------------------- */
+/* ---- the given values ------------------------------------------------------------------------ */
 
 const char *vv_args_value(const struct vv_args *a, const char *name)
 {

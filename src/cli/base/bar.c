@@ -30,7 +30,7 @@ static void draw(struct vv_bar *b, uint64_t done, uint64_t total, double now)
 	vv_interrupt_line(true);
 }
 
-/* On any thread; one that finds another drawing goes on with its work. */
+/* Any thread may call it; a thread that finds another one drawing continues with its work. */
 static void step(void *arg, uint64_t done, uint64_t total)
 {
 	struct vv_bar *b = arg;

@@ -9,7 +9,8 @@
 
 int vv_command_ranks_agree(const struct vv_command_ranks *w, int code)
 {
-	int first = w ? w->lowest(code < 0 ? (int)w->rank - (int)w->size : 0) : 0; /* below 0: that of the lowest rank that failed */
+	/* below 0: that of the lowest rank that failed */
+	int first = w ? w->lowest(code < 0 ? (int)w->rank - (int)w->size : 0) : 0;
 	struct vv_err_state error;
 	uint32_t who;
 
@@ -56,7 +57,8 @@ bool vv_command_ranks_is_many(uint32_t *rank)
 		{ "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK" },
 		{ "PMI_SIZE", "PMI_RANK" },
 		{ "MPI_LOCALNRANKS", "PMI_RANK" },
-		{ "SLURM_STEP_NUM_TASKS", "SLURM_PROCID" }, /* a batch script has a SLURM_PROCID, too, but no step */
+		/* a batch script has a SLURM_PROCID, too, but no step */
+		{ "SLURM_STEP_NUM_TASKS", "SLURM_PROCID" },
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

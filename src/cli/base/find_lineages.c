@@ -5,7 +5,7 @@
 #include "engine/lineage/catalog.h"
 #include <string.h>
 
-/* A folder of epochs at the top of what should be a store: the user has named a lineage. */
+/* A folder of epochs is at the top of the supposed store: the user has named a lineage. */
 static bool is_lineage(const struct vv_names *entries)
 {
 	for (size_t i = 0; i < entries->n; i++)

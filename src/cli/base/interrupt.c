@@ -23,7 +23,7 @@ static void die(int signal_number)
 		unlink(file);
 	if (atomic_load(&has_line) && write(STDERR_FILENO, "\n", 1) < 0)
 		_exit(2);
-	raise(signal_number); /* the handler was for once: now it is deadly */
+	raise(signal_number); /* the handler was for one signal: now the signal kills */
 }
 
 void vv_interrupt_arm(void)
@@ -31,11 +31,11 @@ void vv_interrupt_arm(void)
 	static const int deadly[] = { SIGINT, SIGTERM, SIGHUP };
 	struct sigaction ignore = { .sa_handler = SIG_IGN }, act = { .sa_handler = die, .sa_flags = (int)SA_RESETHAND };
 
-	sigaction(SIGPIPE, &ignore, NULL); /* a write says EPIPE instead */
+	sigaction(SIGPIPE, &ignore, NULL); /* a write returns EPIPE instead */
 	for (size_t i = 0; i < sizeof(deadly) / sizeof(deadly[0]); i++) {
 		struct sigaction was;
 
-		/* what nohup and shells made deaf stays so */
+		/* signals that nohup or a shell has ignored stay ignored */
 		if (sigaction(deadly[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN)
 			sigaction(deadly[i], &act, NULL);
 	}

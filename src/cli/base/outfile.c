@@ -21,7 +21,7 @@ static void release(struct vv_outfile *f)
 	*f = (struct vv_outfile){ .fd = -1 };
 }
 
-/* DIR/NAME -> DIR/.NAME.PID.tmp, with a name cut to what a file system takes */
+/* DIR/NAME -> DIR/.NAME.PID.tmp, with the name cut to the limit of file systems */
 static char *tmp_name(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -29,7 +29,7 @@ static char *tmp_name(const char *path)
 	return vv_mem_printf("%.*s.%.200s.%d.tmp", (int)(name - path), path, name, (int)getpid());
 }
 
-/* Renaming over a device or a pipe would replace it: those are written as they are. */
+/* Renaming over a device or a pipe would replace it: those are written in place. */
 static bool in_place(const char *path)
 {
 	struct stat st;

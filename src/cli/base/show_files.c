@@ -17,7 +17,7 @@ void vv_show_files_fini(struct vv_show_files *s)
 	*s = (struct vv_show_files){ 0 };
 }
 
-/* ---- gathering ---------------------------------------------------------------------------------------------------- */
+/* ---- gathering ------------------------------------------------------------------------------- */
 
 static int add_kind(struct vv_show_files *s, const struct vv_manifest_kind *k)
 {
@@ -119,7 +119,7 @@ int vv_show_files_add_head(struct vv_show_files *s, struct vv_verb_context *job,
 	return rc;
 }
 
-/* ---- text --------------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static struct vv_text type_words(const struct vv_manifest_kind *k)
 {
@@ -164,7 +164,7 @@ static int print_kinds(const struct vv_show_files *s, struct vv_out *o)
 	return rc;
 }
 
-/* Of one segment all kinds together: how many bytes there are, and what became of them. */
+/* Sums up all kinds of one segment: their bytes, and how these were stored. */
 static bool sum_segment(const struct vv_manifest *m, unsigned segment, struct vv_manifest_kind *sum)
 {
 	*sum = (struct vv_manifest_kind){ 0 };
@@ -276,7 +276,7 @@ int vv_show_files_print(const struct vv_show_files *s, struct vv_out *o, bool al
 	return rc ? rc : print_files(s, o, all);
 }
 
-/* ---- JSON --------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void put_found(struct vv_json *j, const struct vv_manifest_kind *k)
 {

@@ -1,5 +1,6 @@
-/* How an operand names things: LINEAGE, LINEAGE@EPOCH, LINEAGE@FIRST..LAST, LINEAGE[@EPOCH]:REGION. A lineage's name
- * has neither '@' nor ':' in it, so the first of them ends it; a region's name may hold anything. */
+/* The syntax of operands: LINEAGE, LINEAGE@EPOCH, LINEAGE@FIRST..LAST, LINEAGE[@EPOCH]:REGION. A
+ * lineage's name has neither '@' nor ':', so the first of them ends it; a region's name may hold
+ * any character. */
 #ifndef VV_CLI_BASE_SPEC_H
 #define VV_CLI_BASE_SPEC_H
 
@@ -13,7 +14,7 @@ struct vv_spec {
 	const char *region;   /* NULL: not given */
 };
 
-/* allow: what may be there besides the lineage. */
+/* allow: the parts that may follow the lineage. */
 int vv_spec_parse(const char *text, unsigned allow, struct vv_spec *out);
 /* "7" or "3..7". */
 int vv_spec_range(const char *text, uint64_t *first, uint64_t *last);

@@ -52,7 +52,7 @@ struct vv_text vv_text_ratio(uint64_t a, uint64_t b)
 	return t;
 }
 
-/* What would be rounded to a thousand of a unit is one of the next. */
+/* A value that would be rounded to a thousand of a unit is shown as one of the next unit. */
 struct vv_text vv_text_duration(double s)
 {
 	struct vv_text t;
@@ -166,7 +166,7 @@ struct vv_text_long vv_text_safe(const char *name)
 	return t;
 }
 
-/* ---- tables ------------------------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 void vv_text_table_init(struct vv_text_table *t, const char *const *column, const char *indent)
 {
@@ -215,7 +215,7 @@ static size_t width(const char *s)
 	return n;
 }
 
-/* Is it words, with nothing but empty cells behind it? */
+/* Is it text, followed by empty cells only? */
 static bool is_free(const struct vv_text_table *t, const char *const *cell, size_t c)
 {
 	size_t k = c + 1;

@@ -1,11 +1,13 @@
-/* Things in words for people: sizes, times, shapes, names that may hold anything, aligned tables. */
+/* Things in words for people: sizes, times, shapes, names that may hold anything, aligned
+ * tables. */
 #ifndef VV_CLI_BASE_TEXT_H
 #define VV_CLI_BASE_TEXT_H
 
 #include "base/buf.h"
 #include "core/format/head.h"
 
-struct vv_text { /* a short text by value: vv_text_size(n).s lives to the end of the full expression */
+/* a short text by value: vv_text_size(n).s lives to the end of the full expression */
+struct vv_text {
 	char s[48];
 };
 
@@ -38,8 +40,8 @@ struct vv_text_table { /* rows of cells, as wide as they need to be */
 
 void vv_text_table_init(struct vv_text_table *t, const char *const *column, const char *indent);
 void vv_text_table_fini(struct vv_text_table *t);
-/* The next cell of the row; a row is full when it has as many as there are columns. Words with nothing but empty cells behind them may be as long as they
- * like: they make no column wider. */
+/* The next cell of the row; a row is full when it has as many as there are columns. Words with
+ * nothing but empty cells behind them may be as long as they like: they make no column wider. */
 void vv_text_cell(struct vv_text_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int vv_text_table_print(const struct vv_text_table *t, struct vv_buf *out);
 

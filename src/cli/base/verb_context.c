@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A setting may hold blanks and commas, so it does not go through the string of pairs that a call has. */
+/* A setting may hold blanks and commas, so it does not go through the string of pairs that a call
+ * has. */
 static int apply(struct vv_conf *c, const char *setting)
 {
 	const char *eq = strchr(setting, '=');

@@ -1,4 +1,4 @@
-/* A verb at work: its arguments, its output, and what it has opened. */
+/* The context of a running verb: its arguments, its output, and its open resources. */
 #ifndef VV_CLI_BASE_VERB_CONTEXT_H
 #define VV_CLI_BASE_VERB_CONTEXT_H
 
@@ -23,61 +23,69 @@ struct vv_verb_context {
 	struct vv_store *store;
 	struct vv_lock *lock;
 	struct vv_pool *pool;
-	struct vv_verb_context_read { /* an epoch that the verb reads: a writer may drop it meanwhile */
+	/* an epoch that the verb reads: a writer may drop it in the meantime */
+	struct vv_verb_context_read {
 		char store[PATH_MAX], lineage[VV_NAME_LINEAGE_MAX + 1];
 		uint64_t epoch;
 		bool named;
 	} read[VV_VERB_CONTEXT_READS];
 	size_t n_reads;
-	bool begun; /* something was put out that cannot be taken back */
-	bool replaceable; /* something was put out that another run replaces */
-	bool again; /* the verb is to be run once more */
+	bool begun; /* output was written that cannot be taken back */
+	bool replaceable; /* output was written that another run replaces */
+	bool again; /* the verb must be run again */
 };
 
 /* The options: files, environment, command line. */
 int vv_verb_context_init(struct vv_verb_context *job, const struct vv_args *args);
 void vv_verb_context_fini(struct vv_verb_context *job);
 
-/* Alone, or the rank that speaks for all. */
+/* True for a command alone, and for the rank that reports for all. */
 bool vv_verb_context_is_first(const struct vv_verb_context *job);
 
-/* What the shell is told of an error: 1 of damage, 2 of any other; what is none is a status already. */
+/* The exit status for an error: 1 for damage, 2 for any other error. A value that is no error is a
+ * status already. */
 int vv_verb_context_status(int rc);
 
-/* The store of the first operand; it must be there. */
+/* Opens the store of the first operand, which must exist. */
 int vv_verb_context_open_store(struct vv_verb_context *job);
-/* Another one, the caller's to close. */
+/* Opens another store, which the caller closes. */
 int vv_verb_context_open_other(struct vv_verb_context *job, const char *url, struct vv_store **out);
-/* To lay epochs down: of all ranks, if there are several. The settings have been handed on. */
+/* Opens a session to write epochs: of all ranks, if there are several. The settings have been
+ * handed on. */
 int vv_verb_context_open_session(const struct vv_verb_context *job, const char *url, const char *lineage, struct varve **out);
-/* After work that ended with rc: its error, or that of closing, or rc. */
+/* Closes the session after work that ended with rc. Returns the error of the work, or of closing,
+ * or rc. */
 int vv_verb_context_close_session(struct varve *v, int rc);
 int vv_verb_context_start_pool(struct vv_verb_context *job);
-/* A session sets its own options up: those of the command line reach it by the environment. */
+/* A session reads its own options: those of the command line reach it through the environment. */
 int vv_verb_context_hand_on_settings(const struct vv_verb_context *job);
-/* The same for one that has a switch of its own. */
+/* The same for an option that has a switch of its own. */
 int vv_verb_context_set_option(struct vv_verb_context *job, const char *name, const char *value);
-/* The same with the value of an option of the verb, if it was given. An error names that. */
+/* The same with the value of an option of the verb, if it was given. An error names that option. */
 int vv_verb_context_take_option(struct vv_verb_context *job, const char *typed, const char *name);
-/* The lineage's lock, held until vv_verb_context_unlock or the end. */
+/* Takes the lineage's lock, held until vv_verb_context_unlock or the end. */
 int vv_verb_context_lock(struct vv_verb_context *job, const struct vv_lineage *lin);
 void vv_verb_context_unlock(struct vv_verb_context *job);
 
-/* The epoch that was named, or the newest, which the verb reads now. It need not be there if it was named. */
+/* The named epoch, or the newest, which the verb reads from now on. A named epoch need not
+ * exist. */
 int vv_verb_context_epoch(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_spec *spec, uint64_t *epoch);
-/* Is the record of an epoch gone? Then its writer has dropped it, and what is missing of it is no damage. */
+/* Is the record of an epoch gone? Then its writer has dropped it, and missing objects of the epoch
+ * are no damage. */
 bool vv_verb_context_is_dropped(const struct vv_lineage *lin, uint64_t epoch);
-/* After a listing of which no epoch is left: 0 if there is none. Else VV_ENOENT, and job->again is set. */
+/* After a listing whose epochs have all disappeared: 0 if the lineage has none now. Otherwise
+ * VV_ENOENT, and job->again is set. */
 int vv_verb_context_list_again(struct vv_verb_context *job, const struct vv_lineage *lin);
-/* What is to be said of a failure: VV_ENOENT if an epoch that was read is dropped by now, else rc. If that was the newest and nothing was put out yet,
- * job->again is set: there is a newer one. A warning tells of files of the dropped one that may stay. */
+/* Determines the error to report: VV_ENOENT if an epoch that was read has been dropped, else rc. If
+ * that was the newest epoch and there is no output yet, job->again is set: there is a newer one. A
+ * warning reports files of the dropped epoch that may stay. */
 int vv_verb_context_explain(struct vv_verb_context *job, int rc);
 
 /* A row of the table of verbs. */
 struct vv_cmd {
 	const char *name;
 	const char *operands; /* for the usage line */
-	size_t min, max;      /* how many */
+	size_t min, max;      /* their number */
 	const char *brief;
 	const char *help;
 	const struct vv_args_option *option;

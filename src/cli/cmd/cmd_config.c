@@ -106,7 +106,7 @@ static void print_built(struct vv_out *o)
 	vv_out_printf(o, "\n");
 }
 
-/* Options that every user needs, and those that somebody has set. */
+/* Shows options that every user needs, and those that have been set. */
 static bool is_shown(const struct vv_conf *c, size_t i, bool all)
 {
 	return all || vv_options_tier(c->item[i].name) == VV_OPTIONS_EVERYDAY || strcmp(c->value[i].origin, "default") != 0;

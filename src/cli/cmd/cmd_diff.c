@@ -24,7 +24,7 @@ struct cmd_diff_comparison {
 	size_t equal, different; /* regions */
 };
 
-/* ---- what is said of a region ------------------------------------------------------------------------------------- */
+/* ---- the report of a region ------------------------------------------------------------------ */
 
 static bool is_equal(const struct vv_diff_region *r)
 {
@@ -80,7 +80,7 @@ static void print_elements(struct vv_out *o, const struct vv_diff_region *r)
 	struct vv_shape flat = { .len = shape->len };
 
 	vv_out_printf(o, "  elements  %" PRIu64 " of %" PRIu64 "\n", r->elements, shape->len / vv_head_type_size(r->a->type));
-	if (!vv_head_same_shape(r->a, r->b)) /* an index into which of the two? */
+	if (!vv_head_same_shape(r->a, r->b)) /* an index would be ambiguous */
 		shape = &flat;
 	if (r->nan)
 		vv_out_printf(o, "  NaN       %" PRIu64 " on one side only\n", r->nan);
@@ -130,7 +130,7 @@ static void report_region(void *arg, const struct vv_diff_region *r)
 	}
 }
 
-/* ---- the regions asked for ---------------------------------------------------------------------------------------- */
+/* ---- the regions asked for ------------------------------------------------------------------- */
 
 static bool asked_for(const struct cmd_diff_comparison *c, const char *name)
 {
@@ -140,7 +140,7 @@ static bool asked_for(const struct cmd_diff_comparison *c, const char *name)
 	return c->n_only == 0;
 }
 
-/* A table of the regions asked for; it borrows them from `from`. */
+/* A table of the requested regions; it borrows them from `from`. */
 static int narrow(const struct cmd_diff_comparison *c, const struct vv_run_table *from, struct vv_run_table *out)
 {
 	int rc;
@@ -166,7 +166,7 @@ static void narrow_fini(struct vv_run_table *t)
 	vv_map_fini(&t->by_name);
 }
 
-/* Each region asked for must be on one side at least; the error lists what the first has. */
+/* Each requested region must be on at least one side; the error lists the regions of the first. */
 static int check_names(const struct cmd_diff_comparison *c, const struct vv_run_table *a, const struct vv_run_table *b)
 {
 	const struct vv_run_table_region *r;
@@ -211,7 +211,7 @@ static int compare_rank(struct cmd_diff_comparison *c, uint32_t rank)
 	return rc;
 }
 
-/* ---- the verb ----------------------------------------------------------------------------------------------------- */
+/* ---- the verb -------------------------------------------------------------------------------- */
 
 static int open_side(struct vv_verb_context *job, struct cmd_diff_side *s, const char *text)
 {
@@ -230,7 +230,7 @@ static int open_side(struct vv_verb_context *job, struct cmd_diff_side *s, const
 	return rc;
 }
 
-/* Rank by rank; a rank that only one side has is a difference. */
+/* Compares rank by rank; a rank on one side only is a difference. */
 static int compare_ranks(struct cmd_diff_comparison *c)
 {
 	uint64_t one = VV_MAX_RANKS;

@@ -10,12 +10,12 @@
 struct dropped { /* the epochs to drop, ascending, each once */
 	uint64_t *v;
 	size_t n;
-	bool elsewhere; /* other stores have layers of some, and records of their own */
+	bool elsewhere; /* other stores have layers of some epochs, and records of their own */
 };
 
-/* ---- which epochs ------------------------------------------------------------------------------------------------- */
+/* ---- which epochs ---------------------------------------------------------------------------- */
 
-/* Marks the epochs of first..last; refuses an epoch, or a range, that is not there at all. */
+/* Marks the epochs of first..last; refuses an epoch, or a range, that does not exist. */
 static int mark(const struct vv_lineage *lin, const struct vv_listing *l, uint64_t first, uint64_t last, bool *marked)
 {
 	bool any = false;
@@ -55,7 +55,8 @@ static bool is_whole(const struct vv_lineage *lin, uint64_t epoch)
 	return rc == 0;
 }
 
-/* The same rule as the options keep and keep-every of a session. A record that cannot be read does not count as one of the newest. */
+/* The same rule as the options keep and keep-every of a session. An epoch with an unreadable record
+ * is not one of the newest. */
 static void mark_old(const struct vv_lineage *lin, const struct vv_listing *l, uint64_t keep, uint64_t every, bool *marked)
 {
 	size_t i = l->n_epochs;
@@ -116,7 +117,7 @@ static int choose(struct vv_verb_context *job, const struct vv_spec *spec, const
 	return rc;
 }
 
-/* ---- dropping them ------------------------------------------------------------------------------------------------ */
+/* ---- dropping them --------------------------------------------------------------------------- */
 
 static uint64_t bytes_of(const struct vv_lineage *lin, uint64_t epoch)
 {
@@ -163,9 +164,10 @@ static int drop_epochs(struct vv_verb_context *job, const struct vv_lineage *lin
 	return rc;
 }
 
-/* ---- a whole lineage ---------------------------------------------------------------------------------------------- */
+/* ---- a whole lineage ------------------------------------------------------------------------- */
 
-/* Removes the objects of a folder: commit records first, so that no epoch is ever left without its layers. */
+/* Removes the objects of a folder: commit records first, so that no epoch is ever left without its
+ * layers. */
 static int remove_folder(const struct vv_lineage *lin, const char *dir, uint64_t *bytes, size_t *objects)
 {
 	struct vv_names names = { 0 };
@@ -193,7 +195,8 @@ static int remove_folder(const struct vv_lineage *lin, const char *dir, uint64_t
 	return rc;
 }
 
-/* Folders from the newest down, then the rest; the record and the lock last: what is interrupted can be begun again. */
+/* Removes folders from the newest down, then the rest; the record and the lock last, so that an
+ * interrupted removal can be repeated. */
 static int remove_all(const struct vv_lineage *lin, uint64_t *bytes, size_t *objects)
 {
 	struct vv_names names = { 0 };
@@ -255,7 +258,7 @@ static int drop_lineage(struct vv_verb_context *job, const struct vv_lineage *li
 	return rc;
 }
 
-/* ---- the verb ----------------------------------------------------------------------------------------------------- */
+/* ---- the verb -------------------------------------------------------------------------------- */
 
 static int check(const struct vv_args *args, const struct vv_spec *spec)
 {

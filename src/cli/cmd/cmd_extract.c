@@ -14,7 +14,7 @@ static bool ends_in(const char *s, const char *end)
 	return strlen(s) >= strlen(end) && strcmp(s + strlen(s) - strlen(end), end) == 0;
 }
 
-/* What is taken out: a region, a file, which is one too, or a variable of a file. */
+/* The source: a region, a file, which is also a region, or a variable of a file. */
 struct cmd_extract_source {
 	const struct vv_lineage *lineage;
 	const struct vv_run_table_region *region;
@@ -54,7 +54,7 @@ static int to_file(struct vv_verb_context *job, const struct cmd_extract_source 
 	return rc == VV_EIO || rc == VV_ENOSPC ? vv_err_context(rc, "'%s' was not written", path) : rc;
 }
 
-/* To where it is wanted; *path is NULL for the standard output. */
+/* Extracts to the requested output; *path is NULL for the standard output. */
 static int take_out(struct vv_verb_context *job, const struct cmd_extract_source *s, const char **path, bool *npy)
 {
 	struct vv_bar bar;
@@ -96,9 +96,10 @@ static int extract_region(struct vv_verb_context *job, const struct vv_lineage *
 	return rc;
 }
 
-/* ---- files -------------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
-/* FILE, FILE:VARIABLE, or the variable apart. The longest name that there is counts: names may hold colons. */
+/* FILE, FILE:VARIABLE, or the variable as a separate operand. The longest existing name is taken,
+ * because names may contain colons. */
 static int find_file(const struct vv_unpack *u, const char *text, const char *apart, struct vv_unpack_file *out, const char **variable)
 {
 	char name[VV_MANIFEST_NAME];
@@ -163,9 +164,9 @@ static int extract_file(struct vv_verb_context *job, const struct vv_unpack *u, 
 	return rc;
 }
 
-/* ---- the verb ----------------------------------------------------------------------------------------------------- */
+/* ---- the verb -------------------------------------------------------------------------------- */
 
-/* Before anything is opened: can the output be where it is wanted? */
+/* Checks, before anything is opened, whether the output can be at the requested place. */
 static int check_output(const struct vv_args *args)
 {
 	const char *path = vv_args_value(args, "output");
@@ -181,7 +182,7 @@ static int check_output(const struct vv_args *args)
 	return 0;
 }
 
-/* LINEAGE:REGION, or apart; LINEAGE:FILE VARIABLE, or all apart. */
+/* LINEAGE:REGION, or separate operands; LINEAGE:FILE VARIABLE, or all separate. */
 static int parse(const struct vv_args *args, struct vv_spec *spec, const char **variable)
 {
 	int rc = vv_spec_parse(args->operand[1], VV_SPEC_EPOCH | (args->n_operands < 4 ? VV_SPEC_REGION : 0), spec);
@@ -197,7 +198,8 @@ static int parse(const struct vv_args *args, struct vv_spec *spec, const char **
 	return 0;
 }
 
-/* An epoch of files, by the rank asked for, or by the first that can be read; but a name that a rank has as a region means that. */
+/* Is it an epoch of files? The requested rank decides, or the first readable one. A name that is a
+ * region of a rank means the region. */
 static int is_of_files(const struct vv_args *args, const struct vv_lineage *lin, uint64_t epoch, const char *name, bool *out)
 {
 	struct vv_commit c = { 0 };
@@ -218,7 +220,7 @@ static int is_of_files(const struct vv_args *args, const struct vv_lineage *lin,
 	return rc;
 }
 
-/* The rank asked for; where there is only one, it need not be. */
+/* The requested rank; it is optional if there is only one rank. */
 static int choose_rank(const struct vv_args *args, const struct vv_lineage *lin, uint64_t epoch, uint64_t *rank)
 {
 	struct vv_commit c = { 0 };

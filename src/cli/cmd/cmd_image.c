@@ -26,9 +26,10 @@
 
 enum { VERB, STORE, LINEAGE, REST };
 
-/* ---- what the verbs share ------------------------------------------------------------------------------------------ */
+/* ---- shared by the verbs --------------------------------------------------------------------- */
 
-/* Images hold whatever a program has in memory. What we make ourselves is for its owner alone; what is there already may not be. */
+/* Images hold all the memory of a program. Objects that varve creates are readable by their owner
+ * only; an existing store may be public. */
 static int check_privacy(const struct vv_verb_context *job)
 {
 	const char *url = job->args->operand[STORE], *path = strncmp(url, "dir:", 4) == 0 ? url + 4 : url;
@@ -57,7 +58,7 @@ static int need_operands(const struct vv_args *args, size_t n, const char *usage
 	return args->n_operands >= n ? 0 : vv_err_set(VV_EINVAL, "image %s: something is missing; usage: varve image %s", args->operand[VERB], usage);
 }
 
-/* What looks at one process is not for several of us. */
+/* A verb for one process must not be started as several ranks. */
 static int be_alone(const struct vv_verb_context *job)
 {
 	return !job->ranks || job->ranks->size == 1 ? 0 : vv_err_set(VV_EINVAL, "image %s is for one process: start it without mpirun", job->args->operand[VERB]);
@@ -75,9 +76,9 @@ static int parse_memory(const struct vv_args *args, uint64_t *memory)
 	return rc;
 }
 
-/* ---- dump ---------------------------------------------------------------------------------------------------------- */
+/* ---- dump ------------------------------------------------------------------------------------ */
 
-/* Of this rank's processes. */
+/* The precopy of this rank's processes. */
 static void put_precopy(struct vv_json *j, const struct vv_dump_options *opt, const struct vv_dump_report *r)
 {
 	vv_json_bool(j, "precopy", r->precopied > 0);
@@ -151,7 +152,7 @@ static int run_dump(struct vv_verb_context *job)
 	return rc;
 }
 
-/* ---- restore ------------------------------------------------------------------------------------------------------- */
+/* ---- restore --------------------------------------------------------------------------------- */
 
 static int open_epoch(struct vv_verb_context *job, struct vv_spec *spec, struct vv_lineage *lin, uint64_t *epoch)
 {
@@ -168,7 +169,7 @@ static int open_epoch(struct vv_verb_context *job, struct vv_spec *spec, struct 
 	return rc ? rc : vv_verb_context_start_pool(job);
 }
 
-/* The status of the first that did not end well. */
+/* The status of the first process that did not succeed. */
 static int await(const struct vv_restore_many *r)
 {
 	int status, first = 0;
@@ -229,7 +230,7 @@ static int restore_alone(struct vv_verb_context *job, const struct vv_restore_on
 	return rc ? rc : vv_image_lineage_advise(&lin, job->pool, *epoch, vv_restore_many_run(NULL, &lin, *epoch, job->pool, opt, out));
 }
 
-/* A store that is not here is made if another rank has it; but not if nobody has. */
+/* A store that is missing here is created if another rank has it, but not if no rank has it. */
 static int find_lineage(struct vv_verb_context *job, struct vv_spec *spec)
 {
 	struct vv_lineage lin;
@@ -272,7 +273,8 @@ static int restore_together(struct vv_verb_context *job, const struct vv_restore
 		rc = vv_restore_many_run(v, &v->ctx.lineage, *epoch, v->ctx.pool, opt, out);
 	if (vv_verb_context_is_first(job))
 		rc = vv_image_lineage_advise(&v->ctx.lineage, v->ctx.pool, *epoch, rc);
-	return vv_verb_context_close_session(v, rc); /* before the processes are waited for: they may be saved again */
+	/* before waiting for the processes, because they may be saved again */
+	return vv_verb_context_close_session(v, rc);
 }
 
 static int run_restore(struct vv_verb_context *job)
@@ -310,7 +312,7 @@ static int run_restore(struct vv_verb_context *job)
 	return rc;
 }
 
-/* ---- run ----------------------------------------------------------------------------------------------------------- */
+/* ---- run ------------------------------------------------------------------------------------- */
 
 static const struct vv_conf_item items[] = {
 	{ "every", VV_CONF_DURATION, "0", NULL, 0, 0, NULL },
@@ -401,7 +403,8 @@ static int run_run(struct vv_verb_context *job)
 		rc = hand_on(job);
 	if (rc)
 		return rc;
-	opt.command = (char *const *)(uintptr_t)(args->operand + REST); /* NULL is behind the last */
+	/* NULL is behind the last */
+	opt.command = (char *const *)(uintptr_t)(args->operand + REST);
 	if (!opt.output) {
 		snprintf(output, sizeof(output), "%s.out", spec.lineage);
 		opt.output = output;
@@ -416,7 +419,7 @@ static int run_run(struct vv_verb_context *job)
 	return rc;
 }
 
-/* ---- the verb ------------------------------------------------------------------------------------------------------ */
+/* ---- the verb -------------------------------------------------------------------------------- */
 
 static int run_check(struct vv_verb_context *job)
 {
@@ -428,7 +431,7 @@ static int run_check(struct vv_verb_context *job)
 static const struct verb {
 	const char *name;
 	int (*run)(struct vv_verb_context *job);
-	const char *options; /* its own, with blanks around them */
+	const char *options; /* its own options, surrounded by blanks */
 } verbs[] = {
 	{ "dump", run_dump, " pid pid-file leave-running no-precopy shell-job memory segments refuse-public threads " },
 	{ "restore", run_restore, " detach lazy shell-job private-pts memory threads " },
@@ -446,7 +449,7 @@ static bool takes(const struct verb *v, const char *option)
 	return strstr(v->options, word);
 }
 
-/* One that another verb takes would be passed over in silence. */
+/* An option of another verb would be ignored silently. */
 static int check_options(const struct vv_args *args, const struct verb *v)
 {
 	for (const struct vv_args_option *o = args->option; o->name; o++) {

@@ -15,7 +15,7 @@ static void put_time(struct vv_json *j, uint64_t ns)
 	vv_json_number(j, "time_ns", ns);
 }
 
-/* ---- the lineages of a store -------------------------------------------------------------------------------------- */
+/* ---- the lineages of a store ----------------------------------------------------------------- */
 
 static void put_unfinished(struct vv_json *j, const struct vv_gc_unfinished *u)
 {
@@ -30,14 +30,16 @@ static void print_unfinished(struct vv_out *o, const char *lineage, const struct
 			      u->n == 1 ? "" : "s", vv_text_size(u->bytes).s, u->n == 1 ? "it" : "them");
 }
 
-/* The newest epoch of a lineage, and what was begun after it; *damaged if it is there but cannot be read. */
+/* The newest epoch of a lineage, and the unfinished work after it; *damaged if the epoch exists but
+ * cannot be read. */
 static int newest(struct vv_store *store, const char *name, struct vv_commit *out, struct vv_gc_unfinished *left, bool *damaged)
 {
 	struct vv_lineage lin;
 	uint64_t epoch = 0;
 	int rc = vv_catalog_open(store, name, false, &lin);
 
-	for (int i = 0; i < TRIES && (rc == 0 || (i && rc == VV_ENOENT)); i++) { /* the writer may drop it meanwhile */
+	/* the writer may drop it in the meantime */
+	for (int i = 0; i < TRIES && (rc == 0 || (i && rc == VV_ENOENT)); i++) {
 		rc = vv_catalog_newest(&lin, UINT64_MAX, &epoch);
 		if (rc == 0 && epoch)
 			rc = vv_catalog_commit(&lin, epoch, out);
@@ -122,7 +124,7 @@ static int list_lineages(struct vv_verb_context *job)
 	return rc ? rc : any_damage;
 }
 
-/* ---- the epochs of a lineage -------------------------------------------------------------------------------------- */
+/* ---- the epochs of a lineage ----------------------------------------------------------------- */
 
 /* Puts an older epoch before the ones in the listing. */
 static int prepend(struct vv_listing *l, uint64_t epoch)
@@ -138,8 +140,8 @@ static int prepend(struct vv_listing *l, uint64_t epoch)
 	return 0;
 }
 
-/* The newest n epochs: one look at the newest folders, and then down one by one where numbers are missing. *older: there
- * are more. Nothing of the older epochs is touched. */
+/* Collects the newest n epochs: reads the newest folders once, and then descends one by one if
+ * numbers are missing. *older: there are more. Older epochs are not accessed. */
 static int collect(const struct vv_lineage *lin, uint64_t n, struct vv_listing *l, bool *older)
 {
 	uint64_t epoch = 0;
@@ -201,7 +203,8 @@ static void row_epoch(struct vv_text_table *t, uint64_t epoch, const struct vv_c
 	vv_text_cell(t, "%s", vv_text_size(s.file_len).s);
 }
 
-/* 1 if a commit record is damaged. Those that are dropped by now leave the listing. */
+/* Returns 1 if a commit record is damaged. Epochs that have been dropped are removed from the
+ * listing. */
 static int each_epoch(struct vv_verb_context *job, const struct vv_lineage *lin, struct vv_listing *l,
 		      struct vv_text_table *t)
 {

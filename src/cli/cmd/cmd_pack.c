@@ -9,12 +9,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- what is asked for -------------------------------------------------------------------------------------------- */
+/* ---- the request ----------------------------------------------------------------------------- */
 
 static const char *const schemes[] = { "auto", "agnostic", "agnostic-block", "aware", "aware-block" };
 static const char *const efforts[] = { "fast", "default", "max" };
 
-/* Numbers and choices with their limits; the options of the verb of the same names. */
+/* Numbers and choices with their limits, for the options of the verb of the same names. */
 static const struct vv_conf_item items[] = {
 	{ "scheme", VV_CONF_CHOICE, "auto", "auto|agnostic|agnostic-block|aware|aware-block", 0, 0, NULL },
 	{ "level", VV_CONF_CHOICE, "default", "fast|default|max", 0, 0, NULL },
@@ -101,7 +101,7 @@ static int list_files(const struct vv_args *args, struct vv_filelist *l)
 	return rc;
 }
 
-/* ---- what the lineage has ----------------------------------------------------------------------------------------- */
+/* ---- the contents of the lineage ------------------------------------------------------------- */
 
 struct cmd_pack_known {
 	struct vv_verb_context *job;
@@ -143,7 +143,9 @@ static int pass_over(void *arg, const struct vv_unpack *u)
 	return rc;
 }
 
-/* An epoch that is dropped again must not be the only place of files that this command deletes: neither one of its own, nor, where any are dropped, an old one. */
+/* Files must not be deleted if the only epoch that holds them may be dropped. With the option keep,
+ * there may be no more sets than epochs are kept. Sets *left if no epochs are dropped, so that
+ * files of older epochs may be deleted. */
 static int check_keep(const struct vv_verb_context *job, size_t sets, bool *left)
 {
 	uint64_t keep = vv_conf_number(&job->conf, "keep");
@@ -155,8 +157,9 @@ static int check_keep(const struct vv_verb_context *job, size_t sets, bool *left
 			  "--delete", sets, keep);
 }
 
-/* Rank 0 looks, the others are told: so all have the same list, whatever happens to the folders meanwhile. Sets that an epoch has are not in it; of these, too, what is safely
- * packed is deleted, if that is asked for. */
+/* Rank 0 makes the list and sends it to the others, so that all have the same list if folders
+ * change. Sets that are in an epoch already are left out. Their safely packed files are deleted,
+ * too, if that is requested. */
 static int agree_on_files(struct vv_verb_context *job, const char *lineage, struct vv_filelist *l, struct vv_pack_command_known *known)
 {
 	struct cmd_pack_known k = { .job = job, .list = l, .delete = vv_args_value(job->args, "delete") };
@@ -180,7 +183,7 @@ static int agree_on_files(struct vv_verb_context *job, const char *lineage, stru
 	return rc;
 }
 
-/* ---- the verb ----------------------------------------------------------------------------------------------------- */
+/* ---- the verb -------------------------------------------------------------------------------- */
 
 static int run(struct vv_verb_context *job)
 {
@@ -201,7 +204,8 @@ static int run(struct vv_verb_context *job)
 	if (rc == 0)
 		rc = agree_on_files(job, spec.lineage, &l, &known);
 	opt.stop = &stop;
-	vv_interrupt_set_stop(&stop); /* what is half written goes, and we are dead after that */
+	/* an unfinished epoch is removed, and then the process dies */
+	vv_interrupt_set_stop(&stop);
 	if (rc == 0 && is_series(job->args))
 		rc = vv_pack_command_series(job, spec.lineage, &l, &opt, vv_args_value(job->args, "delete"), &known);
 	else if (rc == 0)

@@ -19,9 +19,9 @@
 
 enum { ROWS_OF_ALL = 4000, ROWS_AT_LEAST = 40 };
 
-/* ---- the data ------------------------------------------------------------------------------------------------------- */
+/* ---- the data -------------------------------------------------------------------------------- */
 
-/* Several lineages share what one alone may have. */
+/* Several lineages share the limits of a single one. */
 static struct vv_report_limits share(uint64_t newest, size_t lineages)
 {
 	struct vv_report_limits l = { .newest = newest, .rows = ROWS_OF_ALL / lineages, .heads = VV_REPORT_HEADS / lineages };
@@ -30,7 +30,7 @@ static struct vv_report_limits share(uint64_t newest, size_t lineages)
 	return l;
 }
 
-/* One of several that cannot be read is told of, and keeps nobody from reading about the others. */
+/* An unreadable lineage among several is reported, and the others are still shown. */
 static int put_lineage(struct vv_verb_context *job, struct vv_json *j, const char *name, const struct vv_report_limits *limits, bool alone)
 {
 	struct vv_report_lineage *r = vv_mem_new(1, sizeof(*r));
@@ -86,7 +86,7 @@ static int gather(struct vv_verb_context *job, struct vv_json *j, const struct v
 	return rc;
 }
 
-/* ---- what becomes of it ------------------------------------------------------------------------------------------------ */
+/* ---- the output ------------------------------------------------------------------------------ */
 
 static int write_page(const struct vv_buf *page, const char *path)
 {

@@ -1,5 +1,6 @@
-/* Asks running programs for a checkpoint. A signal that a process does not catch would end it: so what the process catches is
- * read first, and the signal goes to the process that was looked at, not to another one that has got its number since. */
+/* Requests a checkpoint from running programs. A signal that a process does not catch would kill
+ * it, so the set of caught signals is read first. The signal goes to the examined process, not to a
+ * later one with the same number. */
 #include "base/err.h"
 #include "cli/base/verb_context.h"
 #include "cli/run/listener.h"
@@ -55,14 +56,15 @@ static int send_signal(int fd, pid_t pid, int sig)
 	return fd >= 0 ? (int)syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0) : kill(pid, sig);
 }
 
-/* Without `really` everything but the signal itself. */
+/* Without `really`, does everything except sending the signal. */
 static int ask(pid_t pid, int sig, const char *word, bool really)
 {
 	int fd = (int)syscall(SYS_pidfd_open, pid, 0), rc;
 
 	if (fd < 0 && errno == ESRCH)
 		return no_such_process(pid);
-	rc = check_catches(pid, sig, word); /* an old kernel has no such descriptors: then by number */
+	/* old kernels have no such descriptors: then by number */
+	rc = check_catches(pid, sig, word);
 	if (rc == 0 && send_signal(fd, pid, really ? sig : 0) < 0) {
 		if (errno == ESRCH)
 			rc = no_such_process(pid);

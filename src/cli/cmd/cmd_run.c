@@ -18,7 +18,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* ---- what was asked for ------------------------------------------------------------------------------------------------------ */
+/* ---- the request ----------------------------------------------------------------------------- */
 
 static const struct vv_conf_item items[] = {
 	{ "retries", VV_CONF_COUNT, "3", NULL, 0, UINT32_MAX, NULL },
@@ -54,7 +54,8 @@ static int parse_restart(const struct vv_args *args, uint64_t *out)
 	return 0;
 }
 
-/* No share and no time between failures would be at every call, which is what nobody means by them: that is --every 0. */
+/* A share or a time between failures of 0 would mean a checkpoint at every call. That is never
+ * intended; --every 0 is the way to request it. */
 static int check_pace(const struct vv_verb_context *job, const char *typed, const char *name)
 {
 	if (strcmp(typed, "every") == 0 || !vv_args_value(job->args, typed) || vv_conf_real(&job->conf, name) > 0)
@@ -62,7 +63,8 @@ static int check_pace(const struct vv_verb_context *job, const char *typed, cons
 	return vv_err_set(VV_EINVAL, "run: --%s '%s' is not above 0; --every 0 takes a checkpoint at every call", typed, vv_args_value(job->args, typed));
 }
 
-/* How often: what was said here counts alone. If nothing was said anywhere, at every call would be too often. */
+/* The frequency of checkpoints: an option given here overrides all others. Without any setting, a
+ * checkpoint at every call would be too often. */
 static int parse_pace(struct vv_verb_context *job)
 {
 	static const char *const names[][2] = { { "every", "interval" }, { "overhead", "overhead" }, { "mtbf", "mtbf" } };
@@ -82,7 +84,7 @@ static int parse_pace(struct vv_verb_context *job)
 	return vv_verb_context_set_option(job, "interval", "10m");
 }
 
-/* The program's own options must not be taken for ours. */
+/* The program's own options must not be parsed as options of varve. */
 static int check_dashes(const struct vv_args *args)
 {
 	for (int i = 1; i < args->argc; i++)
@@ -91,7 +93,7 @@ static int check_dashes(const struct vv_args *args)
 	return 0;
 }
 
-/* A rehearsal decides these itself. */
+/* A rehearsal sets these options itself. */
 static int check_rehearse(const struct vv_args *args)
 {
 	static const char *const others[] = { "every", "overhead", "mtbf", "restart", "retries", "grace", "last" };
@@ -138,9 +140,9 @@ static int parse(struct vv_verb_context *job, struct vv_run_plan *plan)
 	return rc ? rc : vv_run_env_library(plan->preload);
 }
 
-/* ---- the verb ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the verb -------------------------------------------------------------------------------- */
 
-/* Told as any event; the status is the one that a shell has for it. */
+/* Reports the failure like an event, and returns the status that a shell would return. */
 static int cannot_start(const struct vv_run_plan *plan, int err)
 {
 	const struct vv_args *args = plan->job->args;
@@ -153,7 +155,7 @@ static int cannot_start(const struct vv_run_plan *plan, int err)
 	return rc ? rc : err == ENOENT ? VV_RUN_COMMAND_ABSENT : VV_RUN_COMMAND_CLOSED;
 }
 
-/* A rank of somebody's launcher is not watched: it becomes the program. */
+/* A rank of an external launcher is not supervised: the process becomes the program. */
 static int become(const struct vv_run_plan *plan)
 {
 	int rc = vv_run_env_enter(plan->preload);
@@ -166,7 +168,8 @@ static int become(const struct vv_run_plan *plan)
 	return cannot_start(plan, errno);
 }
 
-/* Started by ourselves, through a launcher: everything is in the environment. It must not outlive what has started it. */
+/* A rank that varve itself started through a launcher: everything is in the environment. The rank
+ * must not outlive the launcher. */
 static int run_rank(struct vv_verb_context *job)
 {
 	struct vv_run_plan plan = { .job = job, .command = (char *const *)(uintptr_t)job->args->operand };
@@ -195,7 +198,7 @@ static int run_one_of_many(const struct vv_run_plan *plan, uint32_t rank)
 	return rc ? rc : become(plan);
 }
 
-/* Said before anything is started, and before anything is made. */
+/* Reported before anything is started or created. */
 static int check_first(struct vv_run_epochs *e)
 {
 	static const char advice[] = "say where it is (--store, --lineage; `varve ls STORE` shows what there is), or leave --restart out";

@@ -113,7 +113,8 @@ static const struct {
 
 enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
 
-/* Names of the STATS section in words; others are shown as they are. NULL: it has its place elsewhere. */
+/* Names of the STATS section in words; others are shown as they are. NULL: it has its place
+ * elsewhere. */
 static const struct {
 	const char *stat, *words;
 } others[] = {
@@ -148,7 +149,7 @@ static const struct vv_stat *find_stat(const struct vv_head *h, const char *pref
 	return NULL;
 }
 
-/* ---- text --------------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static void print_layer(struct vv_out *o, const struct view *w)
 {
@@ -182,8 +183,8 @@ static bool has_prefix(const char *name, const char *prefix)
 	return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
-/* One line: bytes.X with its share of the memory and with n.X, if that is there; others by themselves. Whole pages may be more
- * than the regions on them: that is a share of nothing. */
+/* One line: bytes.X with its share of the memory and with n.X, if that is there; others by
+ * themselves. Whole pages may be more than the regions on them: that is a share of nothing. */
 static void print_stat(struct vv_out *o, const struct view *w, const struct vv_stat *s)
 {
 	const struct vv_stat *pages;
@@ -313,7 +314,7 @@ static void print_epoch(struct vv_out *o, const struct vv_lineage *lin, const st
 	vv_out_printf(o, "  ranks         %" PRIu32 "\n", c->n_ranks);
 }
 
-/* ---- JSON --------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void put_runs(struct vv_json *j, const struct vv_runs *runs)
 {
@@ -422,7 +423,7 @@ static void put_epoch(struct vv_json *j, const struct vv_lineage *lin, const str
 	vv_json_number(j, "n_ranks", c->n_ranks);
 }
 
-/* ---- the verb ----------------------------------------------------------------------------------------------------- */
+/* ---- the verb -------------------------------------------------------------------------------- */
 
 static int show_rank(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_commit *c, uint32_t rank,
 		     struct vv_summary *sum)
@@ -440,7 +441,8 @@ static int show_rank(struct vv_verb_context *job, const struct vv_lineage *lin, 
 	return rc;
 }
 
-/* After a layer could not be read: where hosts have stores of their own, each holds its own ranks' layers only. */
+/* After a layer could not be read: where hosts have stores of their own, each holds its own ranks'
+ * layers only. */
 static bool is_elsewhere(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank)
 {
 	char object[VV_NAME_MAX];
@@ -481,7 +483,8 @@ static void put_elsewhere(struct vv_json *j, const struct vv_commit *c, uint32_t
 	vv_json_end(j);
 }
 
-/* All ranks: in JSON with everything, in text a line each, and their particulars only if there is one, or --all. */
+/* All ranks: in JSON with everything, in text a line each, and their particulars only if there is
+ * one, or --all. */
 static int show_all(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_commit *c)
 {
 	bool json = job->args->json, many = c->n_ranks > 1, full = json || !many;

@@ -1,5 +1,5 @@
-/* On a terminal the view is drawn again and again, on the terminal's second screen, by a few control sequences that all of
- * them know. */
+/* On a terminal the view is redrawn repeatedly, on the terminal's second screen, with a few control
+ * sequences that all terminals support. */
 #include "base/clock.h"
 #include "base/err.h"
 #include "cli/base/interrupt.h"
@@ -31,7 +31,7 @@ struct screen {
 
 static void on_resize(int sig)
 {
-	(void)sig; /* it has ended the wait: that is all */
+	(void)sig; /* the signal only ends the wait */
 }
 
 static void screen_open(struct screen *s, struct vv_out *o)
@@ -45,7 +45,8 @@ static void screen_open(struct screen *s, struct vv_out *o)
 	if (s->has_keys) {
 		keys = s->before;
 		keys.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-		keys.c_cc[VSUSP] = _POSIX_VDISABLE; /* the screen is given back before we stop */
+		/* the screen is restored before the process stops */
+		keys.c_cc[VSUSP] = _POSIX_VDISABLE;
 		tcsetattr(STDIN_FILENO, TCSADRAIN, &keys);
 	}
 	vv_out_printf(o, SCREEN_ON);
@@ -72,8 +73,8 @@ static void measure(size_t *columns, size_t *lines)
 	}
 }
 
-/* Each line is drawn over the old one and its rest cleared, so that nothing flickers. What is too much for a very low
- * window is left out. */
+/* Each line is drawn over the old one and its rest cleared, to avoid flicker. Lines that do not fit
+ * into a very low window are left out. */
 static int draw(const struct vv_top *t, struct vv_out *o)
 {
 	struct vv_buf text = { 0 };
@@ -95,7 +96,7 @@ static int draw(const struct vv_top *t, struct vv_out *o)
 	return rc;
 }
 
-/* Until the shell says fg. */
+/* Stops until the shell continues the process with fg. */
 static void suspend(struct screen *s, struct vv_out *o)
 {
 	screen_close(s, o);
@@ -103,7 +104,7 @@ static void suspend(struct screen *s, struct vv_out *o)
 	screen_open(s, o);
 }
 
-/* true: it is to end. A key or a new size of the window ends the wait. */
+/* Returns true if the command is to end. A key or a new size of the window ends the wait. */
 static bool wait_for_key(struct screen *s, struct vv_out *o, double seconds, const atomic_bool *stop)
 {
 	struct pollfd p = { .fd = s->has_keys ? STDIN_FILENO : -1, .events = POLLIN };
@@ -152,7 +153,7 @@ static int parse_every(struct vv_verb_context *job, double *every)
 	return rc;
 }
 
-/* Two looks, a moment apart: how fast it goes shows only over time. */
+/* Reads twice, a moment apart, because a rate can only be measured over time. */
 static int look_once(struct vv_verb_context *job, struct vv_top *t, double apart)
 {
 	int rc = vv_top_read(t, &job->conf);

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-struct names { /* the files asked for, as they are called in the epoch */
+struct names { /* the requested files, by their names in the epoch */
 	char **v;
 	size_t n;
 };
@@ -47,7 +47,7 @@ static int names_init(struct names *s, const struct vv_args *args)
 	return rc;
 }
 
-/* ---- the list ----------------------------------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 static bool is_asked(const struct names *s, const char *name)
 {
@@ -109,7 +109,7 @@ static void put_lost(struct vv_json *j, const struct vv_unpack *u)
 	vv_json_end(j);
 }
 
-/* After the list of those that there are. */
+/* Follows the list of the available files. */
 static int list_lost(struct vv_verb_context *job, const struct vv_unpack *u)
 {
 	put_lost(&job->json, u);
@@ -152,7 +152,7 @@ static int list(struct vv_verb_context *job, const struct vv_unpack *u, const st
 	return rc ? rc : list_lost(job, u);
 }
 
-/* ---- unpacking ---------------------------------------------------------------------------------------------------- */
+/* ---- unpacking ------------------------------------------------------------------------------- */
 
 static void print_missing(const struct vv_unpack_report *r)
 {
@@ -160,7 +160,9 @@ static void print_missing(const struct vv_unpack_report *r)
 		fprintf(stderr, "varve: missing: %s\n", vv_text_safe(r->missing[i]).s);
 }
 
-enum { SUMS = 5 }; /* over all ranks: files, their bytes, missing ones, links that are copies, attributes that could not be kept */
+/* over all ranks: files, their bytes, missing ones, links that are copies, attributes that could
+ * not be kept */
+enum { SUMS = 5 };
 
 static bool is_test(const struct vv_verb_context *job)
 {
@@ -179,7 +181,8 @@ static void put_report(struct vv_verb_context *job, const struct vv_unpack *u, c
 	vv_json_number(j, "attributes_left", sum[4]);
 	vv_json_real(j, "seconds", seconds);
 	vv_json_number(j, "n_missing", sum[2]);
-	vv_json_array(j, "missing"); /* of several ranks, each says its own on the standard error */
+	/* with several ranks, each reports its own on the standard error */
+	vv_json_array(j, "missing");
 	for (size_t i = 0; i < r->n_missing; i++)
 		vv_json_text(j, NULL, r->missing[i]);
 	vv_json_end(j);
@@ -188,7 +191,7 @@ static void put_report(struct vv_verb_context *job, const struct vv_unpack *u, c
 		vv_json_error(j, rc);
 }
 
-/* What could not be kept, on this rank; the files are there. */
+/* Prints the attributes that could not be kept on this rank; the files exist. */
 static void print_left(struct vv_verb_context *job, const char *of, const struct vv_unpack_report *r)
 {
 	if (job->args->quiet || job->args->json)
@@ -201,7 +204,8 @@ static void print_left(struct vv_verb_context *job, const char *of, const struct
 			r->copies == 1 ? "a file of its own" : "files of their own");
 }
 
-/* What is missing is named, and the exit status says why: 1 where it is damaged. of: what comes before the words. sum: files and bytes of all ranks. */
+/* Names the missing files; the exit status has the reason: 1 for damage. of: a prefix of the
+ * messages. sum: files and bytes of all ranks. */
 static int report(struct vv_verb_context *job, const char *of, const struct vv_unpack *u, const struct vv_unpack_report *r, double seconds, int rc, uint64_t sum[SUMS])
 {
 	const char *done = is_test(job) ? "read" : "unpacked";
@@ -236,7 +240,7 @@ static void print_done(struct vv_verb_context *job, const char *of, const uint64
 			      is_test(job) ? " read and checked" : "", vv_text_size(sum[1]).s, vv_text_duration(seconds).s);
 }
 
-/* The more files are open together, the fewer blocks are read twice. */
+/* The more files are open at the same time, the fewer blocks are read twice. */
 static void allow_files(void)
 {
 	enum { ENOUGH = 40000 };
@@ -268,7 +272,8 @@ static struct vv_unpack_options options_of(const struct vv_verb_context *job, co
 	};
 }
 
-/* Links and folders are rank 0's: it makes the folders before any rank writes into them, and the rest when all have. */
+/* Rank 0 handles links and folders: it makes the folders before any rank writes into them, and the
+ * rest when all ranks have finished. */
 static int write_all(struct vv_verb_context *job, const struct vv_unpack *u, const struct vv_unpack_options *opt, struct vv_unpack_report *r)
 {
 	bool mine = opt->share == 0 && !opt->test;
@@ -290,7 +295,7 @@ static int write_all(struct vv_verb_context *job, const struct vv_unpack *u, con
 	return rc;
 }
 
-/* The files of an epoch; after a signal we are dead, and nothing is half done. */
+/* Writes the files of an epoch; after a signal the process dies, and no file is half written. */
 static int write_files(struct vv_verb_context *job, const struct vv_unpack *u, struct vv_unpack_options opt, struct vv_unpack_report *r)
 {
 	atomic_bool stop = false;
@@ -344,7 +349,8 @@ static int unpack(struct vv_verb_context *job, const struct vv_unpack *u, const 
 	return rc;
 }
 
-/* M readers share the files of one list: all must have read the same. Any number that follows from it. */
+/* M readers share the files of one list, so all must have read the same list. Compares a number
+ * derived from the list. */
 static int agree_on(const struct vv_verb_context *job, const struct vv_digest_stream *known, int rc)
 {
 	uint64_t number = vv_digest_stream_check(known) >> 32, sum = number;
@@ -357,7 +363,7 @@ static int agree_on(const struct vv_verb_context *job, const struct vv_digest_st
 	return vv_command_ranks_agree(job->ranks, rc);
 }
 
-/* All that is known of an epoch: which it is, and of its files what they are called, how long they are, whose they are. */
+/* Adds the identity of an epoch, and the name, length and rank of each of its files. */
 static void add_known(struct vv_digest_stream *known, const struct vv_unpack *u)
 {
 	vv_digest_stream_add(known, &u->epoch, sizeof(u->epoch));
@@ -392,7 +398,7 @@ static int unpack_one(struct vv_verb_context *job, const struct vv_lineage *lin,
 	return rc;
 }
 
-/* ---- all epochs --------------------------------------------------------------------------------------------------- */
+/* ---- all epochs ------------------------------------------------------------------------------ */
 
 struct cmd_unpack_series {
 	struct vv_unpack *u; /* of the epochs that can be read */
@@ -424,7 +430,8 @@ static void report_lost(struct vv_verb_context *job, uint64_t epoch, int rc)
 		fprintf(stderr, "varve: epoch %" PRIu64 " could not be %s: %s\n", epoch, is_test(job) ? "read" : "unpacked", vv_err_last());
 }
 
-/* All stay open until all are unpacked, for nothing is written before all were looked at. One that is damaged, or out of reach, costs no other. */
+/* Opens all epochs, which stay open until all are unpacked, because nothing is written before all
+ * were checked. A damaged or unreachable epoch does not affect the others. */
 static int series_open(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_spec *spec, struct cmd_unpack_series *e)
 {
 	bool apart = vv_args_value(job->args, "by-epoch");
@@ -440,7 +447,7 @@ static int series_open(struct vv_verb_context *job, const struct vv_lineage *lin
 			continue;
 		rc = vv_unpack_open_rest(lin, l.epoch[i], job->pool, &e->u[e->n]);
 		if (vv_unpack_is_of_one_rank(rc) && !spec->first && vv_verb_context_is_dropped(lin, l.epoch[i])) {
-			rc = 0; /* since it was listed */
+			rc = 0; /* dropped since it was listed */
 		} else if (vv_unpack_is_of_one_rank(rc)) {
 			report_lost(job, l.epoch[i], rc);
 			e->status = vv_verb_context_status(rc) > e->status ? vv_verb_context_status(rc) : e->status;
@@ -502,7 +509,8 @@ static int series_check(const struct vv_verb_context *job, const struct cmd_unpa
 	return rc;
 }
 
-/* Want of space or memory there is for those to come, too: it ends here. What is wrong with one epoch is not. */
+/* A lack of space or memory would affect the following epochs, too, so it ends the series. A fault
+ * of one epoch does not. */
 static int unpack_next(struct vv_verb_context *job, struct cmd_unpack_series *e, size_t k, const struct names *s)
 {
 	struct vv_unpack_report r = { 0 };
@@ -530,7 +538,7 @@ static int unpack_next(struct vv_verb_context *job, struct cmd_unpack_series *e,
 	return vv_unpack_is_of_one_rank(rc) ? 0 : rc;
 }
 
-/* What was not begun, file by file. */
+/* Reports the epochs that were not begun, file by file. */
 static void report_rest(struct vv_verb_context *job, const struct cmd_unpack_series *e, size_t k, const struct names *s)
 {
 	struct vv_json *j = &job->json;
@@ -584,7 +592,7 @@ static int unpack_each(struct vv_verb_context *job, const struct vv_lineage *lin
 	return rc ? rc : e.status;
 }
 
-/* ---- the verb ----------------------------------------------------------------------------------------------------- */
+/* ---- the verb -------------------------------------------------------------------------------- */
 
 static bool is_series(const struct vv_args *args)
 {

@@ -26,7 +26,7 @@ static const struct vv_conf_item items[] = {
 	{ "settle", VV_CONF_DURATION, "2s", NULL, 0, 0, NULL },
 };
 
-struct growth { /* of a set of which every file was packed, and then came another */
+struct growth { /* of a set whose files were all packed before another file came */
 	char *key;
 	size_t n; /* files, the last time, */
 	unsigned times; /* of so many */
@@ -41,15 +41,16 @@ struct cmd_watch {
 	double settle;
 	struct vv_watch_files lookout;
 	atomic_bool stop;
-	double again; /* not before then */
+	double again; /* not before this time */
 	struct growth *growth;
 	size_t n_growth, growth_cap;
-	double patience; /* seconds to wait after something went wrong, and the longer the oftener it does */
-	bool delete_left;           /* what earlier runs had packed and not deleted, */
-	struct vv_purge_count left; /* and what became of it */
+	double patience; /* seconds to wait after a failure; grows with repeated failures */
+	/* files that earlier runs have packed and not deleted are to be deleted, */
+	bool delete_left;
+	struct vv_purge_count left; /* and the result of that */
 };
 
-/* ---- sets --------------------------------------------------------------------------------------------------------- */
+/* ---- sets ------------------------------------------------------------------------------------ */
 
 static struct growth *find_growth(const struct cmd_watch *w, const char *key)
 {
@@ -67,7 +68,7 @@ static bool key_of(const struct cmd_watch *w, const char *name, char *key, size_
 	if (w->pattern && fnmatch(w->pattern, slash && !strchr(w->pattern, '/') ? slash + 1 : name, 0) != 0)
 		return false;
 	if (strncmp(slash ? slash + 1 : name, ".varve-", 7) == 0 || !vv_manifest_is_name(name))
-		return false; /* one that 'varve unpack' has not finished */
+		return false; /* a file that 'varve unpack' has not finished */
 	if (!vv_file_sets_key(&w->rule, name, key, cap))
 		return false;
 	g = find_growth(w, key);
@@ -77,8 +78,8 @@ static bool key_of(const struct cmd_watch *w, const char *name, char *key, size_
 struct set {
 	char *key;
 	size_t n;    /* files, */
-	size_t news; /* of them not packed yet, */
-	size_t fresh; /* of these never before */
+	size_t news; /* of them not packed yet */
+	size_t fresh; /* of these never packed before */
 	uint64_t lowest, highest; /* numbers in their names, */
 	size_t n_numbers;         /* so many */
 	bool is_step; /* a file that is a set by itself */
@@ -150,7 +151,7 @@ static int sort_out(struct cmd_watch *w, struct sets *s)
 	return rc;
 }
 
-/* When it may be packed; a time that does not come: it is not complete. */
+/* The time from which the set may be packed; a time that never comes if the set is incomplete. */
 static double due_of(const struct cmd_watch *w, const struct set *s)
 {
 	bool complete = s->news && !s->busy && (w->ranks == 0 || s->n >= w->ranks || (s->is_step && s->n_numbers));
@@ -158,15 +159,16 @@ static double due_of(const struct cmd_watch *w, const struct set *s)
 	return complete ? (s->last + w->settle > w->again ? s->last + w->settle : w->again) : 1e300;
 }
 
-/* ---- steps -------------------------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
-/* Every file of it was packed, as it still is, and there are others now. */
+/* All known files of the set are packed and unchanged, and there are new ones. */
 static bool grows(const struct set *s)
 {
 	return s->fresh && s->fresh == s->news && s->fresh < s->n;
 }
 
-/* Ranks are numbered from 0 or 1 on, without a gap, and are no more than there are. */
+/* Ranks are numbered from 0 or 1 on, without a gap, and are at most as many as --ranks, if it is
+ * given. */
 static bool are_ranks(const struct cmd_watch *w, const struct set *s)
 {
 	return s->lowest <= 1 && s->highest - s->lowest + 1 == s->n_numbers && (w->ranks == 0 || s->n <= w->ranks);
@@ -186,14 +188,15 @@ static int note_growth(struct cmd_watch *w, const struct set *s, struct growth *
 	return 0;
 }
 
-/* A file that comes late may be the last rank's. But if its number is none of a rank, or it happens again, numbers are those of steps; then what was
- * packed before is not packed again. *steps: so it is, and there are other sets now. */
+/* A late file may be that of the last rank. If its number is not a rank's, or if the set grows
+ * again, the numbers are those of steps. Files packed before are then not packed again. *steps: the
+ * numbers are steps, and the sets have changed. */
 static int judge_growth(struct cmd_watch *w, const struct set *s, bool *steps)
 {
 	struct growth *g = find_growth(w, s->key);
 	int rc = g ? 0 : note_growth(w, s, &g);
 
-	if (rc || s->n <= g->n) /* it is tried again */
+	if (rc || s->n <= g->n) /* it is a repeated attempt */
 		return rc;
 	g->n = s->n;
 	g->times++;
@@ -209,7 +212,7 @@ static int judge_growth(struct cmd_watch *w, const struct set *s, bool *steps)
 	return 0;
 }
 
-/* ---- what the store has already ----------------------------------------------------------------------------------- */
+/* ---- files that the store has already -------------------------------------------------------- */
 
 static struct vv_watch_files_file *file_here(const struct cmd_watch *w, const char *name)
 {
@@ -218,7 +221,8 @@ static struct vv_watch_files_file *file_here(const struct cmd_watch *w, const ch
 	return at == VV_MAP_NONE ? NULL : &w->lookout.file[at];
 }
 
-/* A run that was killed, or was not told to delete, has left them. If they are not what the epoch has they are packed again, unless a later one has them. */
+/* Deletes files left by a run that was killed, or that was not to delete. Files that differ from
+ * the epoch are packed again, unless a later epoch has them. */
 static int delete_left(struct cmd_watch *w, const struct vv_unpack *u, const struct vv_filelist *l)
 {
 	bool has = true;
@@ -249,7 +253,7 @@ static int mark(void *arg, const struct vv_unpack *u)
 		here->done = here->known = true;
 		if (w->delete_left && key_of(w, here->name, key, sizeof(key)))
 			rc = vv_filelist_add(&left, here->name);
-		if (rc != VV_ENOMEM) /* somebody else has deleted it, or put something else there */
+		if (rc != VV_ENOMEM) /* another process has deleted or replaced it */
 			rc = 0;
 	}
 	if (rc == 0)
@@ -258,7 +262,7 @@ static int mark(void *arg, const struct vv_unpack *u)
 	return rc;
 }
 
-/* ---- packing ------------------------------------------------------------------------------------------------------ */
+/* ---- packing --------------------------------------------------------------------------------- */
 
 static int by_nature(const void *a, const void *b)
 {
@@ -285,7 +289,8 @@ static int list_set(struct cmd_watch *w, const struct set *s, struct vv_filelist
 	return rc;
 }
 
-/* A program that had a file open before we came tells nothing by inotify until it closes it. */
+/* Inotify reports nothing about a file that a program opened before the watch began, until the
+ * program closes it. */
 static bool is_written(const struct vv_filelist *l)
 {
 	bool written = false;
@@ -300,7 +305,8 @@ static bool is_written(const struct vv_filelist *l)
 	return written;
 }
 
-/* One that cannot be packed now (it changes after all, the store is full or in use) is tried again. */
+/* A set that cannot be packed now (it is still changing, the store is full or in use) is tried
+ * again. */
 static int pack_set(struct cmd_watch *w, const struct set *s)
 {
 	const struct vv_pack_options opt = { .effort = VV_PACK_DEFAULT };
@@ -337,7 +343,7 @@ static int pack_set(struct cmd_watch *w, const struct set *s)
 	return rc == VV_EINVAL || rc == VV_ENOMEM ? rc : 0;
 }
 
-/* Packs what is due, the oldest first; *wait: how long nothing is. */
+/* Packs the sets that are due, the oldest first; *wait: the time until the next is due. */
 static int pack_due(struct cmd_watch *w, double *wait)
 {
 	struct sets s = { 0 };
@@ -362,7 +368,7 @@ static int pack_due(struct cmd_watch *w, double *wait)
 	return rc;
 }
 
-/* ---- the verb ----------------------------------------------------------------------------------------------------- */
+/* ---- the verb -------------------------------------------------------------------------------- */
 
 static int parse(struct cmd_watch *w)
 {

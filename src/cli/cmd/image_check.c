@@ -19,14 +19,14 @@ static void put_finding(void *arg, bool grave, const char *text)
 	vv_json_end(&job->json);
 }
 
-/* criu knows best; what it refuses is a finding like others. */
+/* criu is the authority; its refusal is a finding like others. */
 static int try_all(struct vv_check *c, const struct vv_image_targets *whom)
 {
 	const struct vv_dump_options opt = {
 		.pid = whom->pid,
 		.n_pids = whom->n,
 		.leave_running = true,
-		.memory = 64 << 20, /* that is thrown away again and again */
+		.memory = 64 << 20, /* discarded repeatedly */
 		.shell_job = c->shell_job,
 		.extra = c->arg_list,
 		.n_extra = c->n_args,

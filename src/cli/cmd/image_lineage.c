@@ -31,7 +31,7 @@ int vv_image_lineage_advise(const struct vv_lineage *lin, struct vv_pool *pool, 
 	return vv_err_set(rc, "%.700s; no epoch before it is intact, and 'varve verify' names all that is damaged", error.message);
 }
 
-/* Of epochs that never came to be. */
+/* Removes layers of epochs that were never committed. */
 static int remove_layers(const struct vv_lineage *lin, const struct vv_listing *l)
 {
 	char object[VV_NAME_MAX];
@@ -44,7 +44,7 @@ static int remove_layers(const struct vv_lineage *lin, const struct vv_listing *
 	return rc;
 }
 
-/* The record and the lock last: what is interrupted can be begun again. */
+/* The record and the lock are removed last, so that an interrupted removal can be repeated. */
 static void remove_empty(const struct vv_lineage *lin)
 {
 	struct vv_listing all = { 0 };
@@ -60,7 +60,8 @@ static void remove_empty(const struct vv_lineage *lin)
 		vv_store_remove_dir(lin->store, object);
 		vv_name_record(object, lin->name);
 		vv_store_remove(lin->store, object);
-		vv_name_lock(object, lin->name); /* who waits at it sees that it is another one then */
+		/* a process that waits for the lock notices that it has been replaced */
+		vv_name_lock(object, lin->name);
 		vv_store_remove(lin->store, object);
 	}
 	vv_catalog_listing_fini(&all);

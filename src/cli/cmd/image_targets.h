@@ -1,4 +1,5 @@
-/* Which processes a rank is to save: --pid with one for each rank, or all for a command alone; or --pid-file, with the rank's number in its name. */
+/* The processes that a rank is to save: --pid with one for each rank, or all for a command alone.
+ * Alternatively --pid-file, with the rank's number in its name. */
 #ifndef VV_CLI_CMD_IMAGE_TARGETS_H
 #define VV_CLI_CMD_IMAGE_TARGETS_H
 
@@ -10,7 +11,7 @@ struct vv_image_targets {
 	size_t n, cap; /* n = 0: none was named */
 };
 
-/* To be freed whatever comes of it. */
+/* The caller calls fini also after a failure. */
 int vv_image_targets_get(const struct vv_verb_context *job, struct vv_image_targets *out);
 void vv_image_targets_fini(struct vv_image_targets *w);
 

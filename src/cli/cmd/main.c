@@ -1,4 +1,5 @@
-/* varve: puts files into stores, looks into them, checks them, takes things out of them, and clears them up. */
+/* varve: puts files into stores, inspects and checks stores, extracts from them, and cleans them
+ * up. */
 #include "cli/cmd/main.h"
 #include "base/err.h"
 #include "base/did_you_mean.h"
@@ -92,7 +93,7 @@ static int show_version(struct vv_out *o)
 	return 0;
 }
 
-/* The operand of the usage line that was not given. */
+/* Names the operand of the usage line that was not given. */
 static int miss(const struct vv_cmd *cmd, size_t given)
 {
 	const char *word = cmd->operands;
@@ -125,7 +126,8 @@ static void report(struct vv_verb_context *job, const struct vv_args *args, int 
 	vv_json_error(&job->json, code);
 }
 
-/* Runs the verb, anew where a writer has dropped the newest epoch meanwhile; what is left open in job is closed by the caller. */
+/* Runs the verb, again if a writer has dropped the newest epoch in the meantime. The caller closes
+ * the resources that stay open in job. */
 static int run_verb(struct vv_verb_context *job, struct vv_args *args, const struct vv_cmd *cmd)
 {
 	int rc = check_operands(args, cmd);
@@ -173,7 +175,8 @@ static int dispatch(struct vv_verb_context *job, struct vv_args *args, const str
 	return rc ? rc : run_verb(job, args, *cmd);
 }
 
-/* The last of the output, and what the shell is told. Of several ranks the first one speaks. */
+/* Writes the rest of the output and returns the exit status. Of several ranks the first one
+ * reports. */
 static int finish(struct vv_verb_context *job, const struct vv_args *args, const struct vv_cmd *cmd, int rc)
 {
 	int status = rc == VV_EDAMAGED && cmd && cmd->damage_is_error ? 2 : vv_verb_context_status(rc);

@@ -1,4 +1,5 @@
-/* varve-mpi: the same command, started by mpirun. It has all verbs; those that can share the work do. */
+/* varve-mpi: the same command, started by mpirun. It has all verbs; those that can share the work
+ * do. */
 #include "cli/cmd/main.h"
 #include "comm/mpi.h"
 #include <stdio.h>

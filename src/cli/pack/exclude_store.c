@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* NULL: it is no folder. */
+/* NULL: the store is no folder. */
 static const char *folder_of(const char *url)
 {
 	if (!url || strncmp(url, "s3:", 3) == 0 || strncmp(url, "mem:", 4) == 0)
@@ -22,7 +22,7 @@ bool vv_exclude_store_is(const char *url, const struct stat *folder)
 	return path && stat(path, &st) == 0 && st.st_dev == folder->st_dev && st.st_ino == folder->st_ino;
 }
 
-/* The path with all links followed, or of what is not there that of its folder. */
+/* Resolves all links of the path; for a path that does not exist, those of its folder. */
 static bool resolve(const char *path, char real[PATH_MAX])
 {
 	char folder[PATH_MAX];

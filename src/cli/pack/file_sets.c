@@ -24,7 +24,7 @@ void vv_file_sets_fini(struct vv_file_sets *r)
 	r->given = false;
 }
 
-/* By the rule: what its groups match, or all that it matches. */
+/* The key by the rule: the matches of its groups, or the whole match. */
 static bool key_by_rule(const struct vv_file_sets *r, const char *name, char *key, size_t cap)
 {
 	regmatch_t m[10];
@@ -38,7 +38,7 @@ static bool key_by_rule(const struct vv_file_sets *r, const char *name, char *ke
 	return used > 0 && used < cap;
 }
 
-/* Where the name ends, but for a suffix whose digit says which format it is. */
+/* The end of the name, without a suffix whose digit names the format. */
 static const char *before_format(const char *name)
 {
 	static const char *const formats[] = { ".h4", ".h5", ".he4", ".he5", ".hdf4", ".hdf5", ".nc3", ".nc4" };
@@ -73,7 +73,7 @@ static void find_number(const char *name, const char **from, const char **to)
 		--*from;
 }
 
-/* Without an expression: the name without its last number. */
+/* The key without an expression: the name without its last number. */
 static bool key_by_number(const char *name, char *key, size_t cap)
 {
 	const char *from, *to;

@@ -1,4 +1,4 @@
-/* Which files are of one set: one checkpoint of a program, as its files are called. */
+/* The grouping of files into sets by their names: a set is one checkpoint of a program. */
 #ifndef VV_CLI_PACK_FILE_SETS_H
 #define VV_CLI_PACK_FILE_SETS_H
 
@@ -12,14 +12,15 @@ struct vv_file_sets {
 	bool given;
 };
 
-/* Files in which the groups of an extended regular expression match the same; NULL: whose names differ in the last number only, which is the rank's, or
- * the word "base" in its place (LAMMPS).
- * verb: for the message. */
+/* Prepares the rule. With `regex`, an extended regular expression, files belong to a set if its
+ * groups match the same text. With NULL, the names differ only in the last number, which is the
+ * rank's, or have the word "base" in its place (LAMMPS). The argument `verb` is for the message. */
 int vv_file_sets_init(struct vv_file_sets *r, const char *verb, const char *regex);
 void vv_file_sets_fini(struct vv_file_sets *r);
-/* What names of one set have in common. false: the file is of none. */
+/* The common part of the names of a set. false: the file is in no set. */
 bool vv_file_sets_key(const struct vv_file_sets *r, const char *name, char *key, size_t cap);
-/* The number of a name that others of its set do not share, where no expression is given; false: it has none. */
+/* The number in a name that distinguishes it within its set, if no expression is given; false: it
+ * has none. */
 bool vv_file_sets_number(const char *name, uint64_t *out);
 
 #endif

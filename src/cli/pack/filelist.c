@@ -68,7 +68,8 @@ static bool is_of_this_set(const struct vv_filelist *l, size_t file)
 	return l->n_sets == 0 || file >= l->set[l->n_sets - 1].from + l->set[l->n_sets - 1].n;
 }
 
-/* Takes the path over, whatever happens. The same file twice is one, but for one that would be in two sets; two files of one name are a mistake. */
+/* Takes ownership of the path, also on failure. The same file twice is added once, unless it would
+ * be in two sets; two files of one name are an error. */
 static int add_file(struct vv_filelist *l, char *path, const char *name)
 {
 	size_t i = vv_map_get(&l->by_name, name);
@@ -122,9 +123,9 @@ static int no_dots(const struct dirent *e)
 	return strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
 }
 
-/* ---- links and folders -------------------------------------------------------------------------------------------- */
+/* ---- links and folders ----------------------------------------------------------------------- */
 
-/* NULL: it is there already, or *rc. */
+/* NULL: the entry exists already, or *rc is an error. */
 static struct vv_manifest_entry *new_entry(struct vv_filelist *l, const char *name, uint8_t type, const struct stat *st, int *rc)
 {
 	struct vv_manifest_entry *e;
@@ -177,7 +178,8 @@ static mode_t usual_mode(void)
 	return 0777 & ~mask;
 }
 
-/* One that would come back by itself, made for what is in it, is not noted: so most epochs can be read by older versions. named: by the user, so that a link is followed. */
+/* A folder that its contents would restore is not recorded, so that older versions can read most
+ * epochs. With `named`, the user gave the path, and a link is followed. */
 static int note_folder(struct vv_filelist *l, const char *path, const char *name, bool named, bool empty)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (named ? 0 : O_NOFOLLOW)), rc;
@@ -227,7 +229,7 @@ int vv_filelist_check(const struct vv_filelist *l)
 	return rc;
 }
 
-/* ---- operands ----------------------------------------------------------------------------------------------------- */
+/* ---- operands -------------------------------------------------------------------------------- */
 
 static int add_folder(struct vv_filelist *l, const char *path, const char *name, bool named);
 
@@ -337,7 +339,7 @@ int vv_filelist_add(struct vv_filelist *l, const char *operand)
 	return 0;
 }
 
-/* ---- sets --------------------------------------------------------------------------------------------------------- */
+/* ---- sets ------------------------------------------------------------------------------------ */
 
 struct filelist_member {
 	char *key; /* NULL: of no set */
@@ -352,7 +354,7 @@ static int by_key(const void *a, const void *b)
 	return order ? order : strverscmp(x->file.name, y->file.name);
 }
 
-/* Those that have a key, into *m. */
+/* Collects the files that have a key into *m. */
 static int find_members(struct vv_filelist *l, const struct vv_file_sets *rule, struct filelist_member *m, size_t *n)
 {
 	char key[VV_MANIFEST_NAME + 16];
@@ -385,7 +387,8 @@ static int note_members(struct vv_filelist *l, const struct filelist_member *m, 
 	return rc;
 }
 
-/* The files of sets come first, set by set; the others stay behind them, for whoever frees the list. */
+/* The files of sets come first, set by set. The others stay behind them, so that they are freed
+ * with the list. */
 static int arrange(struct vv_filelist *l, const struct filelist_member *m, size_t n, struct vv_pack_file *room)
 {
 	size_t others = n;
@@ -432,7 +435,7 @@ void vv_filelist_drop_set(struct vv_filelist *l, size_t i)
 	l->n_sets--;
 }
 
-/* ---- lists -------------------------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 static int read_whole(int fd, const char *path, struct vv_buf *b)
 {
@@ -485,7 +488,7 @@ static void put_pair(struct vv_buf *out, const char *path, const char *name)
 	vv_buf_add(out, name, strlen(name) + 1);
 }
 
-/* Before the files of a set comes its name, with no path. */
+/* The name of a set, without a path, precedes its files. */
 void vv_filelist_put(const struct vv_filelist *l, struct vv_buf *out)
 {
 	for (size_t i = 0; l->n_sets == 0 && i < l->n; i++)
@@ -497,7 +500,7 @@ void vv_filelist_put(const struct vv_filelist *l, struct vv_buf *out)
 	}
 }
 
-/* Whole strings, in pairs: rank 0 has made them. */
+/* Complete strings, in pairs: rank 0 has made them. */
 int vv_filelist_get(struct vv_filelist *l, const struct vv_buf *from)
 {
 	const char *p = (const char *)from->p, *end = p + from->n;

@@ -1,4 +1,5 @@
-/* The files that a command line means: operands, folders walked, lists in a file; where each is, and what it is called in the epoch. */
+/* The files that a command line names: operands, walked folders, lists in a file. Each file has a
+ * path, and a name in the epoch. */
 #ifndef VV_CLI_PACK_FILELIST_H
 #define VV_CLI_PACK_FILELIST_H
 
@@ -8,7 +9,8 @@
 
 struct vv_file_sets; /* cli/pack/file_sets.h */
 
-struct vv_filelist_set { /* files that become one epoch: `n` from `from` on; and the entries that do */
+/* files that become one epoch: `n` from `from` on; and the entries of that epoch */
+struct vv_filelist_set {
 	char *name;
 	size_t from, n;
 	size_t first_entry, n_entries;
@@ -18,9 +20,11 @@ struct vv_filelist {
 	struct vv_pack_file *file;
 	size_t n, cap;
 	struct vv_map by_name;
-	const char *folder; /* that names are relative to; NULL: the current one */
-	const char *store;  /* that they are for: what lies in it is left out; NULL: nothing is */
-	struct vv_manifest tree;   /* its entries: symbolic links, and folders that are empty or have a mode or attributes of their own */
+	const char *folder; /* names are relative to it; NULL: to the current one */
+	const char *store;  /* the destination store: files in it are left out; NULL: none are */
+	/* its entries: symbolic links, and folders that are empty or have a mode or attributes of
+	 * their own */
+	struct vv_manifest tree;
 	struct vv_map by_entry;    /* and their names */
 	struct vv_xattr_left left; /* attributes of folders that are not packed */
 	size_t skipped;     /* links, devices and the like, that were named in warnings */
@@ -31,22 +35,26 @@ struct vv_filelist {
 };
 
 void vv_filelist_fini(struct vv_filelist *l);
-/* A file, or a folder with all that is below it, in natural order: rank2 before rank10. A link that is named is followed; one that is found is packed as
- * such, if it cannot lead outside. */
+/* Adds a file, or a folder with everything below it, in natural order: rank2 before rank10. A link
+ * named by the user is followed. A link found below a folder is packed as a link, if it cannot lead
+ * outside. */
 int vv_filelist_add(struct vv_filelist *l, const char *operand);
-/* The names in a file ("-": the standard input), an operand each; NUL between them if there is one, else line by line. */
+/* Adds the names in a file ("-": the standard input), one operand each. They are separated by NUL
+ * if there is one, else by lines. */
 int vv_filelist_read(struct vv_filelist *l, const char *path);
-/* Into sets, in the natural order of what their names have in common. Files of no set are left out, with a warning. */
+/* Sorts the files into sets, in the natural order of the common part of their names. Files of no
+ * set are left out, with a warning. */
 int vv_filelist_sort_out(struct vv_filelist *l, const struct vv_file_sets *rule);
-/* Can all of it be in one epoch? VV_EINVAL: something is found as a link, and as a file or folder as well. */
+/* Can all files be in one epoch? VV_EINVAL: something was found as a link, and as a file or folder
+ * as well. */
 int vv_filelist_check(const struct vv_filelist *l);
 /* Leaves a set out. */
 void vv_filelist_drop_set(struct vv_filelist *l, size_t i);
-/* The files as bytes, for other ranks; of several sets those that are left. */
+/* The files as bytes, for other ranks; of several sets the remaining ones. */
 void vv_filelist_put(const struct vv_filelist *l, struct vv_buf *out);
 int vv_filelist_get(struct vv_filelist *l, const struct vv_buf *from);
 
-/* The name that an operand has in an epoch: relative, without "." parts. VV_EINVAL: there is none. */
+/* The name of an operand in an epoch: relative, without "." parts. VV_EINVAL: there is none. */
 int vv_filelist_name(const char *operand, char *out, size_t cap);
 
 #endif

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* What cannot be kept is said: of the folders, and of the files of this rank. */
+/* Reports the attributes that cannot be kept: of the folders, and of the files of this rank. */
 static void report_left(struct vv_verb_context *job, const struct vv_xattr_left *left)
 {
 	if (left->n && !job->args->quiet && !job->args->json)
@@ -71,7 +71,7 @@ int vv_pack_command_report(struct vv_verb_context *job, const struct vv_pack_rep
 	return job->args->quiet ? 0 : say(&job->out, r, seconds);
 }
 
-/* One epoch; how long it took. */
+/* Writes one epoch, and measures the time. */
 static int write_epoch(struct vv_verb_context *job, struct varve *v, const struct vv_filelist *l, const struct vv_filelist_set *s, const struct vv_pack_options *opt,
 		    struct vv_pack_report *r, double *seconds)
 {
@@ -118,7 +118,7 @@ int vv_pack_command_run(struct vv_verb_context *job, const char *lineage, const 
 	return rc ? rc : vv_verb_context_close_session(v, pack(job, v, l, opt, delete));
 }
 
-/* ---- several ------------------------------------------------------------------------------------------------------ */
+/* ---- several --------------------------------------------------------------------------------- */
 
 static int pack_set(struct vv_verb_context *job, struct varve *v, const struct vv_filelist *l, const struct vv_filelist_set *s,
 		    const struct vv_pack_options *opt, bool delete, struct vv_text_table *t)
@@ -142,7 +142,7 @@ static int pack_set(struct vv_verb_context *job, struct varve *v, const struct v
 	return rc;
 }
 
-/* What there is to say besides the table. */
+/* Prints everything besides the table. */
 static int conclude(struct vv_verb_context *job, const struct vv_filelist *l, size_t done, struct vv_pack_command_known *known, int rc)
 {
 	const char *name = done < l->n_sets ? l->set[done].name : "";

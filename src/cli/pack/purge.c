@@ -23,8 +23,8 @@ struct purge_item {
 	const char *path;
 	struct vv_unpack_file file; /* in the epoch */
 	struct stat st;             /* when it was compared */
-	const char *why;            /* it is kept; NULL: it is not */
-	bool differs;               /* it is not what was packed */
+	const char *why;            /* the reason for keeping it; NULL: it is not kept */
+	bool differs;               /* it differs from the packed file */
 	bool deleted;
 };
 
@@ -38,7 +38,8 @@ struct purge {
 	struct vv_purge_count count;
 };
 
-/* About a file; with --json it waits, but not that of another rank than the one that writes the object. */
+/* Reports about a file. With --json the message is delayed, except on a rank that does not write
+ * the object. */
 static void say(struct purge *k, const char *path, const char *what, const char *why)
 {
 	struct vv_text_long name = vv_text_safe(path);
@@ -71,7 +72,7 @@ static int add(struct purge *k, const struct vv_pack_file *file)
 	return rc;
 }
 
-/* ---- comparing ---------------------------------------------------------------------------------------------------- */
+/* ---- comparing ------------------------------------------------------------------------------- */
 
 struct purge_group { /* files that are open together */
 	struct vv_unpack_file file[AT_ONCE];
@@ -81,7 +82,7 @@ struct purge_group { /* files that are open together */
 	size_t n;
 };
 
-/* Of the mode, the bits that are given back. */
+/* Compares the mode only in the bits that are restored. */
 static bool is_as_packed(const struct stat *st, const struct vv_unpack_file *f)
 {
 	return vv_packed_before_is(f, (uint64_t)st->st_size, st->st_mtim) && (st->st_mode & 01777) == (f->file->mode & 01777);
@@ -121,9 +122,9 @@ static int compare(struct purge *k, struct purge_group *g)
 	return rc;
 }
 
-/* ---- deleting ----------------------------------------------------------------------------------------------------- */
+/* ---- deleting -------------------------------------------------------------------------------- */
 
-/* Is it still the file that was compared, and was it not written meanwhile? */
+/* Is it still the compared file, and was it not written in the meantime? */
 static bool is_untouched(const struct purge_item *t)
 {
 	const struct stat *was = &t->st;
@@ -134,7 +135,7 @@ static bool is_untouched(const struct purge_item *t)
 	       st.st_ctim.tv_sec == was->st_ctim.tv_sec && st.st_ctim.tv_nsec == was->st_ctim.tv_nsec;
 }
 
-/* Other names of the same file: that one of them is gone changes its time. */
+/* Accepts the new change time of other names of the same file: deleting one name changes it. */
 static void forgive(const struct purge_group *g, size_t gone)
 {
 	const struct stat *was = &g->item[gone]->st;
@@ -147,7 +148,8 @@ static void forgive(const struct purge_group *g, size_t gone)
 			g->item[i]->st.st_ctim = st.st_ctim;
 }
 
-/* Between the last look at it and its end nobody can begin to write. */
+/* Under the lease no process can begin to write between the last check of the file and its
+ * deletion. */
 static void delete_one(struct purge_group *g, size_t i)
 {
 	struct purge_item *t = g->item[i];
@@ -164,7 +166,7 @@ static void delete_one(struct purge_group *g, size_t i)
 		forgive(g, i);
 }
 
-/* The number of the first that is not what was packed; n: all are. */
+/* The number of the first file that differs from the packed one; n: none differs. */
 static size_t first_other(const struct purge *k)
 {
 	size_t i = 0;
@@ -214,7 +216,7 @@ static void begin(struct purge *k)
 	vv_bar_init(&k->bar, "compare", k->job->args->quiet || !vv_verb_context_is_first(k->job));
 }
 
-/* all: what is kept, and why, is told. */
+/* With `all`, the kept files are reported with their reasons. */
 static void end(struct purge *k, bool all)
 {
 	vv_bar_fini(&k->bar);
@@ -227,7 +229,7 @@ static void end(struct purge *k, bool all)
 	vv_mem_free(k->item);
 }
 
-/* ---- what an earlier run has left --------------------------------------------------------------------------------- */
+/* ---- files left by an earlier run ------------------------------------------------------------ */
 
 static bool is_as_stored(struct purge *k, int rc)
 {
@@ -241,7 +243,8 @@ static bool is_as_stored(struct purge *k, int rc)
 	return false;
 }
 
-/* Those that can be open together are compared, and deleted if all are equal. If they are more, all are compared first. */
+/* Files that can be open at the same time are compared, and deleted if all are equal. If there are
+ * more, all are compared first. */
 int vv_purge_left(struct vv_verb_context *job, const struct vv_unpack *u, const struct vv_pack_file *file, size_t n, struct vv_purge_count *count, bool *has)
 {
 	struct purge k = { .job = job, .u = u, .pool = job->pool };
@@ -279,7 +282,7 @@ void vv_purge_report_left(struct vv_verb_context *job, struct vv_purge_count *co
 	*count = (struct vv_purge_count){ 0 };
 }
 
-/* ---- what was packed just now ------------------------------------------------------------------------------------- */
+/* ---- files packed by this command ------------------------------------------------------------ */
 
 int vv_purge_run(struct vv_verb_context *job, struct varve *v, const struct vv_filelist *l, uint64_t epoch, const struct vv_manifest *m)
 {

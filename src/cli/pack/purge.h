@@ -11,16 +11,19 @@ struct varve;
 
 struct vv_purge_count { /* files */
 	uint64_t deleted, kept;
-	struct vv_buf said; /* sentences, a NUL behind each: with --json they wait for their place */
+	/* sentences, each with a NUL at its end: with --json they wait for their place */
+	struct vv_buf said;
 };
 
-/* This rank's files, as its manifest says: each is read back from the epoch, compared byte for byte, and unlinked once all are. One that has changed
- * since is kept, with a warning. All ranks together. */
+/* Deletes this rank's files that its manifest lists. Each is read back from the epoch, compared
+ * byte for byte, and unlinked once all are compared. A file that has changed since is kept, with a
+ * warning. All ranks call it together. */
 int vv_purge_run(struct vv_verb_context *job, struct varve *v, const struct vv_filelist *l, uint64_t epoch, const struct vv_manifest *m);
-/* Files that an earlier run left, and the epoch should have: the same with n of them, by this rank alone. Adds to *count. If one of them is not what the
- * epoch has, or that cannot be read, *has is false, which is told, and none is deleted. Fails only for want of memory. */
+/* The same for n files that an earlier run left and the epoch should have, by this rank alone. Adds
+ * to *count. If a file differs from the epoch, or the epoch cannot be read, *has is false. That is
+ * reported, and no file is deleted. Fails only for lack of memory. */
 int vv_purge_left(struct vv_verb_context *job, const struct vv_unpack *u, const struct vv_pack_file *file, size_t n, struct vv_purge_count *count, bool *has);
-/* Words on it, and numbers, if there were any. Of the count nothing is left. */
+/* Reports the counts, if there are any, and clears them. */
 void vv_purge_report_left(struct vv_verb_context *job, struct vv_purge_count *count);
 
 #endif

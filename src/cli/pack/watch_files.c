@@ -42,7 +42,8 @@ static int add(struct vv_watch_files *l, const char *name, struct vv_watch_files
 	return 0;
 }
 
-/* What the file is now. `fresh`: it was written just now; else it was when its time says. */
+/* Reads the state of the file. With `fresh`, its last write is now; else it is the file's time of
+ * modification. */
 static int look_at(struct vv_watch_files *l, const char *name, bool fresh)
 {
 	struct vv_watch_files_file *f = find(l, name);
@@ -99,7 +100,8 @@ static int look_into(struct vv_watch_files *l, const char *folder)
 	return rc;
 }
 
-/* From now on the folder is watched, and what is in it is known; in this order, so that nothing is missed in between. */
+/* Watches the folder, and then reads its files; in this order, so that nothing is missed in
+ * between. */
 static int enter(struct vv_watch_files *l, const char *name)
 {
 	char path[PATH_MAX];
@@ -139,7 +141,7 @@ int vv_watch_files_open(struct vv_watch_files *l, const char *folder, const char
 		return vv_err_set(VV_ENOENT, "there is no folder '%s' to watch", folder);
 	if (vv_exclude_store_holds(store, folder))
 		return vv_err_set(VV_EINVAL, "folder '%s' lies in the store itself: watch another one", folder);
-	return enter(l, ""); /* "DIR/" may be a link: it is the caller's own */
+	return enter(l, ""); /* "DIR/" may be a link: the caller has named it */
 }
 
 void vv_watch_files_close(struct vv_watch_files *l)
@@ -172,7 +174,8 @@ static int take_event(struct vv_watch_files *l, const struct inotify_event *e)
 		return e->mask & (IN_CREATE | IN_MOVED_TO) ? enter(l, name) : 0;
 	if (e->mask & (IN_CLOSE_WRITE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM))
 		return look_at(l, name, true);
-	if (e->mask & IN_CREATE) { /* a hard link is never closed; what is written, is */
+	/* a hard link is never closed, but a written file is */
+	if (e->mask & IN_CREATE) {
 		int rc = look_at(l, name, true);
 
 		f = rc ? NULL : find(l, name);

@@ -1,6 +1,6 @@
-/* What 'varve report' tells of a lineage, gathered from commit records, heads of layers and run tables. Everything is
- * bounded, whatever there is in the store: neighbouring epochs or ranks are put together in rows, and of regions and layers
- * the largest are told apart. */
+/* The data of 'varve report' about a lineage, gathered from commit records, heads of layers and run
+ * tables. Everything is bounded, whatever the size of the store. Neighbouring epochs or ranks are
+ * merged in rows; only the largest regions and layers are listed individually. */
 #ifndef VV_CLI_REPORT_REPORT_H
 #define VV_CLI_REPORT_REPORT_H
 
@@ -18,10 +18,11 @@ enum {
 	VV_REPORT_WARM = 64,      /* rows of the heat map */
 	VV_REPORT_PROBLEMS = 20,
 	VV_REPORT_LINEAGES = 100,
-	VV_REPORT_HEADS = 1 << 16, /* layers that are looked into, of all lineages, unless the epochs are asked for */
+	/* layers that are read, of all lineages, unless the epochs are requested */
+	VV_REPORT_HEADS = 1 << 16,
 };
 
-/* Figures of an epoch. Bytes are summed up over the ranks, of times the longest counts. */
+/* Figures of an epoch. Bytes are summed up over the ranks; of times the longest is taken. */
 enum vv_report_figure {
 	VV_REPORT_MEMORY,
 	VV_REPORT_DIRTY,
@@ -50,7 +51,7 @@ struct vv_report_row { /* of epochs first..last, or of ranks first..last of one 
 	uint64_t first, last, n;
 	uint64_t time_ns; /* of the last */
 	uint64_t ranks;   /* of the last */
-	uint64_t layers, has_stats; /* layers there should be, and those whose statistics were read */
+	uint64_t layers, has_stats; /* expected layers, and those whose statistics were read */
 	uint64_t damaged; /* commit records that cannot be read */
 	uint64_t total;   /* of ranks: stored in all epochs */
 	uint64_t v[VV_REPORT_FIGURES];

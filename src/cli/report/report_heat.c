@@ -1,6 +1,6 @@
-/* A layer that continues its parent's tables says nothing of what is as it was: so its runs are what changed. One that
- * begins a chain anew is compared with its parent's tables, where that epoch is still there; else what it stored itself
- * counts. */
+/* A layer that continues its parent's tables does not list unchanged data, so its runs are the
+ * changes. A layer that begins a new chain is compared with its parent's tables, if that epoch
+ * still exists. Otherwise the data that the layer stored itself is taken for the changes. */
 #include "cli/report/report_heat.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -49,7 +49,8 @@ static int new_row(struct vv_report_heat *h, const char *name, bool variable, bo
 	return rc;
 }
 
-/* The row of a name, whose size in this column grows. Names beyond ROWS go into the first row. */
+/* Finds the row of a name, whose size in this column grows. Names beyond ROWS go into the first
+ * row. */
 static int find_row(struct vv_report_heat *h, const char *name, bool variable, size_t column, uint64_t size, struct vv_report_heat_row **row)
 {
 	bool banded = !variable && h->n <= VV_REPORT_BANDED && size >= VV_REPORT_BANDS * VV_REPORT_BAND_LEN;
@@ -69,7 +70,7 @@ static int find_row(struct vv_report_heat *h, const char *name, bool variable, s
 	return 0;
 }
 
-/* ---- bytes that changed ------------------------------------------------------------------------------------------------ */
+/* ---- bytes that changed ---------------------------------------------------------------------- */
 
 struct report_heat_tally {
 	struct vv_report_heat_row *row;
@@ -77,7 +78,7 @@ struct report_heat_tally {
 	uint64_t len; /* of the region */
 };
 
-/* Where part b of a region begins. */
+/* The beginning of part b of a region. */
 static uint64_t edge(uint64_t len, uint64_t b)
 {
 	return len / VV_REPORT_BANDS * b + len % VV_REPORT_BANDS * b / VV_REPORT_BANDS;
@@ -112,7 +113,7 @@ static void tally_own(const struct report_heat_tally *t, const struct vv_runs *r
 			tally(t, r->v[i].at, r->v[i].len);
 }
 
-/* Bytes of `now` that are not where they were. Both ascend without gaps. */
+/* Counts the bytes of `now` that have moved. Both tables ascend without gaps. */
 static void tally_moved(const struct report_heat_tally *t, const struct vv_runs *was, const struct vv_runs *now)
 {
 	uint64_t done = 0;
@@ -133,7 +134,7 @@ static void tally_moved(const struct report_heat_tally *t, const struct vv_runs 
 		tally(t, done, t->len - done);
 }
 
-/* The tables before a chain that begins anew; without them *has stays false. */
+/* Loads the tables before a new chain; without them *has stays false. */
 static int load_before(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_commit *c,
 		       const struct vv_head *head, struct vv_run_table *was, bool *has)
 {
@@ -183,7 +184,7 @@ static int add_regions(struct vv_report_heat *h, struct vv_verb_context *job, co
 	return rc;
 }
 
-/* Files have new names in every epoch; their variables are what comes again. */
+/* Files have new names in every epoch; their variables recur. */
 static int add_variables(struct vv_report_heat *h, struct vv_verb_context *job, const struct vv_lineage *lin,
 			 const struct vv_commit *c, const struct vv_head *head, size_t column)
 {
@@ -215,7 +216,7 @@ int vv_report_heat_add(struct vv_report_heat *h, struct vv_verb_context *job, co
 	return add_regions(h, job, lin, c, head, column);
 }
 
-/* Behind all others: what has no name, and so is several. */
+/* The row without a name, which combines several, comes last. */
 static int by_total(const void *a, const void *b)
 {
 	const struct vv_report_heat_row *x = a, *y = b;

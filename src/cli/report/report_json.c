@@ -7,13 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const keys[VV_REPORT_FIGURES] = { /* those of 'varve show --json', where that has them */
+/* those of 'varve show --json', if that has them */
+static const char *const keys[VV_REPORT_FIGURES] = {
 	"bytes_memory", "bytes_dirty",  "bytes_unchanged", "bytes_zero", "bytes_dup_time",  "bytes_dup_space", "bytes_dup_ranks",
 	"bytes_new",    "bytes_stored", "bytes_layer",     "bytes_copied", "bytes_waited",  "bytes_cow",       "bytes_avoided",
 	"bytes_lent",   "seconds_blocked", "seconds_flush", "seconds_waits", "seconds_faults", "seconds_ranks",
 };
 
-/* What is 0 is left out, as in the layers. */
+/* Values of 0 are left out, as in the layers. */
 static void put_figures(struct vv_json *j, const struct vv_report_row *row)
 {
 	for (unsigned i = 0; i < VV_REPORT_FIGURES; i++) {
@@ -130,7 +131,8 @@ static int by_raw(const void *a, const void *b)
 	return strcmp(x->key, y->key);
 }
 
-/* The largest kinds of variables, as 'varve show' has them; and files, of which there may be very many. */
+/* The largest kinds of variables, as in 'varve show'; and files, of which there may be very
+ * many. */
 static void put_files(struct vv_json *j, const struct vv_show_files *s)
 {
 	struct vv_manifest some = { 0 };
@@ -161,7 +163,7 @@ static void put_files(struct vv_json *j, const struct vv_show_files *s)
 	vv_json_number(j, "files_total", s->all.n_files);
 }
 
-/* n: epochs up to this one, if it is several. */
+/* n: the number of epochs up to this one, if there are several. */
 static void put_source(struct vv_json *j, const struct vv_report_source *s, size_t n)
 {
 	vv_json_object(j, NULL);
@@ -175,7 +177,7 @@ static void put_source(struct vv_json *j, const struct vv_report_source *s, size
 	vv_json_end(j);
 }
 
-/* The newest layers one by one, those before them together. */
+/* The newest layers one by one, the earlier ones together. */
 static void put_sources(struct vv_json *j, const struct vv_report_restore *r)
 {
 	size_t first = r->n_sources > VV_REPORT_LISTED ? r->n_sources - VV_REPORT_LISTED : 0;
@@ -222,7 +224,7 @@ static void put_restore(struct vv_json *j, const struct vv_report_restore *r)
 	vv_json_end(j);
 }
 
-/* In thousandths, but never 0 for what changed; -1 where there was none. */
+/* The share in thousandths, but never 0 if anything changed; -1 if there were no bytes. */
 static int64_t share(uint64_t changed, uint64_t size)
 {
 	double s = size ? 1000.0 * (double)changed / (double)size : 0;
@@ -232,7 +234,8 @@ static int64_t share(uint64_t changed, uint64_t size)
 	return s > 1000 ? 1000 : changed && s < 1 ? 1 : (int64_t)(s + 0.5);
 }
 
-/* A part of a region has a share of its size: what is said of regions of several ranks is said of their parts together. */
+/* A part of a region has an equal share of its size. For regions of several ranks the corresponding
+ * parts are combined. */
 static int64_t band_share(const struct vv_report_heat_row *r, size_t column, size_t band)
 {
 	return share(r->band[column * VV_REPORT_BANDS + band] * VV_REPORT_BANDS, r->size[column]);
@@ -259,7 +262,8 @@ static void put_bands(struct vv_json *j, const struct vv_report_heat *h, const s
 	vv_json_end(j);
 }
 
-/* Parts are told where they differ, of as many regions as there is room for: the page has a bound. */
+/* Parts are listed if they differ, for as many regions as there is room for: the size of the page
+ * is bounded. */
 static void put_heat(struct vv_json *j, const struct vv_report_heat *h)
 {
 	size_t rows = h->n;

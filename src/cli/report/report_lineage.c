@@ -1,5 +1,5 @@
-/* Epoch by epoch, in batches: commit records first, then the heads of their layers, both on all threads, for a store may be
- * far away. */
+/* Reads epoch by epoch, in batches: commit records first, then the heads of their layers. Both use
+ * all threads, because a store may have a high latency. */
 #include "cli/report/report_lineage.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -35,7 +35,7 @@ struct report_lineage_walk {
 	struct vv_listing listing;
 	const struct vv_report_limits *limits;
 	size_t first;    /* number of the first epoch that is shown */
-	uint64_t newest; /* the epoch that ranks and restore tell of; 0: there is none */
+	uint64_t newest; /* the epoch that ranks and restore describe; 0: there is none */
 	uint64_t per_row, per_rank;
 	struct report_lineage_item item[BATCH];
 	size_t n_items;
@@ -50,7 +50,7 @@ static void note(struct vv_report_lineage *r, uint64_t epoch, const char *text)
 	r->n_problems++;
 }
 
-/* ---- figures -------------------------------------------------------------------------------------------------------- */
+/* ---- figures --------------------------------------------------------------------------------- */
 
 static const char *const stats[VV_REPORT_FIGURES] = { /* NULL: the commit record has it */
 	[VV_REPORT_DIRTY] = "bytes.dirty",         [VV_REPORT_UNCHANGED] = "bytes.unchanged", [VV_REPORT_ZERO] = "bytes.zero",
@@ -85,7 +85,7 @@ static void count_head(struct vv_report_row *row, const struct vv_head *h)
 			count(row, i, vv_head_stat(h, stats[i]));
 }
 
-/* One epoch more: here times add up as well. */
+/* Adds one epoch: here times add up as well. */
 static void add_epoch(struct vv_report_row *to, const struct vv_report_row *e)
 {
 	to->first = to->n ? to->first : e->first;
@@ -107,7 +107,7 @@ static struct vv_report_row *rank_row(struct report_lineage_walk *w, uint32_t ra
 	return i < w->r->n_ranks ? &w->r->rank[i] : NULL;
 }
 
-/* ---- layers --------------------------------------------------------------------------------------------------------- */
+/* ---- layers ---------------------------------------------------------------------------------- */
 
 static void read_head(void *arg, size_t i)
 {
@@ -172,7 +172,7 @@ static int look_at(struct report_lineage_walk *w, size_t first, struct report_li
 	return w->n_looks == BATCH ? take_looks(w, first) : 0;
 }
 
-/* ---- epochs --------------------------------------------------------------------------------------------------------- */
+/* ---- epochs ---------------------------------------------------------------------------------- */
 
 static void read_commit(void *arg, size_t i)
 {
@@ -214,7 +214,7 @@ static void take_commit(struct report_lineage_walk *w, struct report_lineage_ite
 	}
 }
 
-/* An epoch that was dropped since it was listed is no longer one. */
+/* An epoch that was dropped since the listing is left out. */
 static void take_epoch(struct report_lineage_walk *w, const struct report_lineage_item *e, size_t number)
 {
 	if (e->rc == VV_ENOENT)
@@ -263,9 +263,9 @@ static int walk_epochs(struct report_lineage_walk *w)
 	return rc;
 }
 
-/* ---- before and after ----------------------------------------------------------------------------------------------- */
+/* ---- before and after ------------------------------------------------------------------------ */
 
-/* The newest epoch whose record can be read. */
+/* Finds the newest epoch with a readable record. */
 static int find_newest(struct report_lineage_walk *w, struct vv_commit *c)
 {
 	for (size_t i = w->listing.n_epochs; i-- > 0;) {
@@ -279,7 +279,7 @@ static int find_newest(struct report_lineage_walk *w, struct vv_commit *c)
 	return 0;
 }
 
-/* How many epochs are shown, and how many make a row. */
+/* Plans the number of epochs that are shown, and the number of epochs in a row. */
 static int plan(struct report_lineage_walk *w, const struct vv_commit *c)
 {
 	struct vv_report_lineage *r = w->r;
@@ -308,7 +308,7 @@ static int plan(struct report_lineage_walk *w, const struct vv_commit *c)
 	return r->epoch && r->rank ? 0 : VV_ENOMEM;
 }
 
-/* A rank that cannot be looked at is one fewer to tell of; why was noted when its head was read. */
+/* A rank that cannot be read is left out; the reason was noted when its head was read. */
 static int find_sources(struct report_lineage_walk *w, const struct vv_commit *c)
 {
 	int rc = 0;
@@ -333,7 +333,8 @@ static bool is_written(const struct vv_lineage *lin)
 	return vv_store_holder(lin->store, object, &holder) == 1;
 }
 
-/* Without the lock, for a writer may be at work: then this is what it was a moment ago. An epoch that it drops meanwhile is not whole. */
+/* Runs without the lock, because a writer may be active: the result is the state of a moment ago.
+ * An epoch that the writer drops in the meantime is not intact. */
 static int dry_run(struct vv_report_lineage *r)
 {
 	enum { TRIES = 10 };
@@ -351,7 +352,7 @@ static int dry_run(struct vv_report_lineage *r)
 	return r->gc_error ? 0 : VV_ENOMEM;
 }
 
-/* Rows of epochs that were all dropped meanwhile go. */
+/* Removes rows of epochs that were all dropped in the meantime. */
 static void close_rows(struct vv_report_lineage *r)
 {
 	for (size_t i = r->n_rows; i-- > 0;)

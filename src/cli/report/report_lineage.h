@@ -1,4 +1,5 @@
-/* Epoch by epoch, in batches: commit records first, then the heads of their layers, both on all threads, for a store may be far away. */
+/* The report of one lineage. It is read epoch by epoch, in batches: commit records first, then the
+ * heads of their layers. Both use all threads, because a store may have a high latency. */
 #ifndef VV_CLI_REPORT_REPORT_LINEAGE_H
 #define VV_CLI_REPORT_REPORT_LINEAGE_H
 
@@ -14,8 +15,8 @@ struct vv_report_problem {
 struct vv_report_lineage {
 	struct vv_lineage lin;
 	uint64_t n_epochs;  /* in the store */
-	uint64_t n_shown;   /* the newest of them, of which the rest tells */
-	uint64_t on_disk;   /* bytes of all layers that are there now */
+	uint64_t n_shown;   /* the newest of them, which the rest describes */
+	uint64_t on_disk;   /* bytes of all layers that exist now */
 	uint64_t n_layers;
 	struct vv_report_row *epoch;
 	size_t n_rows;
@@ -29,13 +30,13 @@ struct vv_report_lineage {
 	char *gc_error;
 	struct vv_gc_report gc;
 	struct vv_report_problem problem[VV_REPORT_PROBLEMS];
-	uint64_t n_problems; /* also those that are not listed */
+	uint64_t n_problems; /* including those that are not listed */
 };
 
 struct vv_report_limits {
 	uint64_t newest; /* epochs; 0: as many as `heads` allow */
 	uint64_t rows;   /* of epochs */
-	uint64_t heads;  /* layers to be looked into, if newest is 0 */
+	uint64_t heads;  /* layers to be read, if newest is 0 */
 };
 
 int vv_report_lineage_load(struct vv_report_lineage *r, struct vv_verb_context *job, const char *name,

@@ -1,11 +1,11 @@
-/* The page is made of report/ when varve is built: one text, with a hole for the data. */
+/* The page is made of report/ when varve is built: one text, with a gap for the data. */
 #include "cli/report/report_page.h"
 #include "base/err.h"
 #include "cli/report/report.h"
 #include "vv_config.h"
 
 #if VV_HAVE_REPORT
-extern const unsigned char vv_report_page_text[]; /* up to the hole, and from there on */
+extern const unsigned char vv_report_page_text[]; /* up to the gap, and from there on */
 extern const size_t vv_report_page_hole, vv_report_page_len;
 #else
 static const unsigned char vv_report_page_text[] = "";
@@ -19,8 +19,9 @@ int vv_report_page_check(void)
 							   "--json gives the data");
 }
 
-/* Names come from the store and may hold anything. Inside of a script element nothing ends it, and nothing begins a comment, but
- * a '<'; in JSON that can only stand in a string, where it may be written as its number. */
+/* Names come from the store and may contain any characters. Inside a script element only a '<' can
+ * end the element or begin a comment. In JSON a '<' can only be in a string, where it may be
+ * written as its number. */
 int vv_report_page_make(const struct vv_buf *json, struct vv_buf *out)
 {
 	int rc = vv_report_page_check();

@@ -1,4 +1,5 @@
-/* Pictures for papers: the page knows how to show one chart alone, and a browser without a window takes its picture. */
+/* Pictures for papers: the page can show one chart alone, and a browser without a window takes its
+ * picture. */
 #include "cli/report/report_png.h"
 #include "base/child.h"
 #include "base/err.h"
@@ -26,8 +27,8 @@ extern char **environ;
 static const char *const browsers[] = { "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome" };
 
 static const struct {
-	const char *name; /* as the page calls it */
-	unsigned height;  /* in pixels of CSS, of which each is drawn as four */
+	const char *name; /* its name in the page */
+	unsigned height;  /* in CSS pixels, each of which is drawn as four */
 } figures[] = { { "dedup", 420 }, { "stored", 420 }, { "time", 420 }, { "changes", 460 }, { "ranks", 380 }, { "restore", 180 } };
 
 enum { FIGURES = sizeof(figures) / sizeof(figures[0]), WIDTH = 960 };
@@ -67,7 +68,8 @@ static int wait_for(pid_t pid, const char *browser)
 			  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
-/* What it prints is of no use to anybody. Its own signals are as a program expects them. */
+/* The output of the browser is discarded. Its signals have their default handlers, as a program
+ * expects. */
 static int run_browser(char *const *argv)
 {
 	posix_spawn_file_actions_t files;
@@ -90,7 +92,8 @@ static int run_browser(char *const *argv)
 	return error ? vv_err_sys(error, "report: cannot run '%s'", argv[0]) : wait_for(pid, argv[0]);
 }
 
-/* The browser's own sandbox cannot be had by root, and it says so by not starting. It is shown a page that loads nothing. */
+/* The browser's own sandbox is not available to root, and the browser then refuses to start. The
+ * page that it shows loads nothing. */
 static int draw(char *browser, const char *page, const char *profile, const char *folder, size_t i)
 {
 	char headless[] = "--headless", no_gpu[] = "--disable-gpu", no_bars[] = "--hide-scrollbars",
@@ -152,7 +155,8 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
-/* A folder for us and the browser, which makes a socket there. Its path must be short, or the browser aborts: TMPDIR, if that is. */
+/* Makes a folder for varve and the browser, which makes a socket there. Its path must be short, or
+ * the browser aborts: TMPDIR is used if it is short. */
 static int make_work(char *work, size_t cap)
 {
 	static const char name[] = "varve-report-XXXXXX", in_it[] = "/org.chromium.Chromium.XXXXXX/SingletonSocket";

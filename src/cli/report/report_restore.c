@@ -1,5 +1,5 @@
-/* The runs of the newest epoch, in the order of the layers that they lead to: which blocks they lie in, and how those are
- * coded. */
+/* Sorts the runs of the newest epoch by the layers that they refer to. Then it finds the blocks
+ * that contain them, and the codecs of these blocks. */
 #include "cli/report/report_restore.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPENED = 1 << 14 }; /* layers whose blocks are looked at; each rank counts for itself, for it reads them for itself */
+/* layers whose blocks are counted; each rank has its own count, because it reads them separately */
+enum { OPENED = 1 << 14 };
 
 struct report_restore_piece { /* a run of some region */
 	uint64_t layer, pos, len;
@@ -114,7 +115,7 @@ static int source_of(struct vv_report_restore *r, uint64_t epoch, struct vv_repo
 	return 0;
 }
 
-/* What does not fit in the list any more is counted with the last of it. */
+/* Codecs that do not fit into the list are counted with its last one. */
 static size_t codec_of(struct vv_report_restore *r, uint32_t codec)
 {
 	for (size_t i = 0; i < r->n_codecs; i++)
@@ -126,7 +127,7 @@ static size_t codec_of(struct vv_report_restore *r, uint32_t codec)
 	return r->n_codecs++;
 }
 
-/* One layer: p[0..n) are all the pieces that lie there. */
+/* Counts one layer: p[0..n) are all the pieces in it. */
 static void count_blocks(struct vv_report_restore *r, struct vv_report_source *s, const struct vv_blocks *b,
 			 const struct report_restore_piece *p, size_t n)
 {
@@ -138,7 +139,7 @@ static void count_blocks(struct vv_report_restore *r, struct vv_report_source *s
 			uint64_t stop;
 
 			if (block >= b->n || e >= b->extent.n)
-				break; /* a hole: verify tells */
+				break; /* a hole: verify reports it */
 			stop = b->extent.v[e].pos + b->extent.v[e].len;
 			stop = stop < end ? stop : end;
 			codec = codec_of(r, b->v[block].codec);
@@ -155,7 +156,7 @@ static void count_blocks(struct vv_report_restore *r, struct vv_report_source *s
 		}
 }
 
-/* A layer that another host has, or that is damaged, is not counted: what is said is said of the others. */
+/* A damaged layer, or one on another host, is left out of the counts. */
 static int count_layer(struct vv_report_restore *r, const struct vv_lineage *lin, const struct report_restore_piece *p, size_t n)
 {
 	struct vv_report_source *s = NULL;

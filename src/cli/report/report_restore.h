@@ -1,4 +1,5 @@
-/* The runs of the newest epoch, in the order of the layers that they lead to: which blocks they lie in, and how those are coded. */
+/* The cost of restoring the newest epoch: the layers that its runs refer to, and the blocks that
+ * contain the runs, with their codecs. */
 #ifndef VV_CLI_REPORT_REPORT_RESTORE_H
 #define VV_CLI_REPORT_REPORT_RESTORE_H
 
@@ -14,7 +15,7 @@ struct vv_report_codec {
 struct vv_report_source { /* the layers of one epoch */
 	uint64_t epoch, layers;
 	uint64_t bytes;        /* of the regions */
-	uint64_t blocks, read; /* that hold them, and their stored bytes */
+	uint64_t blocks, read; /* that contain them, and their stored bytes */
 };
 
 struct vv_report_region { /* of all ranks */
@@ -28,8 +29,8 @@ struct vv_report_region { /* of all ranks */
 
 struct vv_report_restore {
 	uint64_t epoch, ranks, heads, zero;
-	uint64_t elsewhere;   /* ranks that could not be looked at */
-	bool partial;         /* there are too many layers: blocks were not counted in all */
+	uint64_t elsewhere;   /* ranks that could not be read */
+	bool partial;         /* there are too many layers: not all blocks were counted */
 	struct vv_report_source *source; /* ascending */
 	size_t n_sources, sources_cap;
 	struct vv_report_region *region;
@@ -42,10 +43,10 @@ struct vv_report_restore {
 };
 
 void vv_report_restore_fini(struct vv_report_restore *r);
-/* One rank of the epoch. */
+/* Adds one rank of the epoch. */
 int vv_report_restore_add(struct vv_report_restore *r, struct vv_verb_context *job, const struct vv_lineage *lin,
 			  const struct vv_commit *c, uint32_t rank);
-/* Sorts: regions by size, the largest first. */
+/* Sorts the regions by size, the largest first. */
 void vv_report_restore_finish(struct vv_report_restore *r);
 
 #endif

@@ -13,7 +13,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* 0, ENOENT, or EACCES: it is there, but none that can be executed. */
+/* 0, ENOENT, or EACCES: the file exists, but cannot be executed. */
 static int look_at(const char *path)
 {
 	struct stat st;
@@ -23,7 +23,7 @@ static int look_at(const char *path)
 	return S_ISREG(st.st_mode) && access(path, X_OK) == 0 ? 0 : EACCES;
 }
 
-/* As execvp looks for it. */
+/* Searches as execvp does. */
 static int find(const char *name, char path[PATH_MAX])
 {
 	const char *folders = getenv("PATH");
@@ -46,7 +46,8 @@ static int find(const char *name, char path[PATH_MAX])
 	return err;
 }
 
-/* It has a name for others to ask for it by: a library, such as the loader, which can be told on its command line what to load. */
+/* The file has a name for dynamic linking: it is a library, such as the loader. The loader takes
+ * the program to load on its command line. */
 static bool is_library(int fd, const ElfW(Phdr) *dynamic)
 {
 	enum { MOST = 1000 }; /* entries: none has so many */
@@ -58,7 +59,7 @@ static bool is_library(int fd, const ElfW(Phdr) *dynamic)
 	return d.d_tag == DT_SONAME;
 }
 
-/* A program that names no loader: it is all there is. */
+/* A program that names no loader is static. */
 static bool is_static(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);

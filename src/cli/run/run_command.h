@@ -1,18 +1,21 @@
-/* What is to be run, looked at before: into some programs no library can be put. */
+/* The inspection of a command before it runs: some programs cannot preload a library. */
 #ifndef VV_CLI_RUN_RUN_COMMAND_H
 #define VV_CLI_RUN_RUN_COMMAND_H
 
 enum vv_run_command_kind {
-	VV_RUN_COMMAND_OPEN,   /* nothing is known to speak against it: a program, a script; or it is not there, or not here */
+	/* no objection is known: a program, a script; or it does not exist, or not on this host */
+	VV_RUN_COMMAND_OPEN,
 	VV_RUN_COMMAND_STATIC, /* it needs no loader */
-	VV_RUN_COMMAND_RIGHTS, /* others than ours: the loader would take no library of ours */
+	/* privileges of another user: the loader would not preload our library */
+	VV_RUN_COMMAND_RIGHTS,
 };
 
-enum { VV_RUN_COMMAND_CLOSED = 126, VV_RUN_COMMAND_ABSENT = 127 }; /* exit statuses, as of a shell */
+/* exit statuses, as of a shell */
+enum { VV_RUN_COMMAND_CLOSED = 126, VV_RUN_COMMAND_ABSENT = 127 };
 
-/* Is there such a program on this host? 0, or errno: ENOENT, or EACCES if it cannot be executed. */
+/* Does the program exist on this host? 0, or errno: ENOENT, or EACCES if it cannot be executed. */
 int vv_run_command_check(const char *name);
-/* As execvp finds it. */
+/* Searches as execvp does. */
 enum vv_run_command_kind vv_run_command_kind_of(const char *name);
 
 #endif

@@ -19,7 +19,7 @@ static int set(const char *variable, const char *value)
 	return setenv(variable, value, 1) == 0 ? 0 : vv_err_set(VV_ENOMEM, "no memory for the environment");
 }
 
-/* ---- what there is ----------------------------------------------------------------------------------------------------------- */
+/* ---- the surroundings ------------------------------------------------------------------------ */
 
 int vv_run_env_self(char path[PATH_MAX])
 {
@@ -54,7 +54,7 @@ int vv_run_env_library(char path[PATH_MAX])
 			  "build varve with jemalloc and install it, or say where it is by VARVE_PRELOAD", name, exe);
 }
 
-/* The program may change its folder, and ranks are started in others: no relative paths. */
+/* The program may change its folder, and ranks start in other folders: no relative paths. */
 int vv_run_env_store(const char *url, char out[PATH_MAX])
 {
 	const char *path = url ? url : "varve-store";
@@ -90,7 +90,7 @@ void vv_run_env_lineage(const char *command, char out[VV_NAME_LINEAGE_MAX + 1])
 	out[n] = '\0';
 }
 
-/* ---- what is made of it ------------------------------------------------------------------------------------------------------ */
+/* ---- the environment of the program ---------------------------------------------------------- */
 
 int vv_run_env_restart(uint64_t epoch)
 {
@@ -128,7 +128,7 @@ int vv_run_env_terms(const struct vv_run_plan *plan, const char *events)
 	return rc ? rc : set("VARVE_PRELOAD", plan->preload);
 }
 
-/* Is it off for all processes? */
+/* Is randomization off for all processes? */
 static bool is_fixed_anyway(void)
 {
 	int fd = open("/proc/sys/kernel/randomize_va_space", O_RDONLY | O_CLOEXEC);
@@ -140,7 +140,8 @@ static bool is_fixed_anyway(void)
 	return fixed;
 }
 
-/* It is inherited by what is executed from now on; we stay where we are. */
+/* Programs executed from now on inherit the setting; the addresses of this process do not
+ * change. */
 static int fix_addresses(void)
 {
 	int now = personality(0xffffffff);
@@ -152,8 +153,9 @@ static int fix_addresses(void)
 			  "kernel.randomize_va_space=0)");
 }
 
-/* MPI_Init as if the program had asked for MPI_THREAD_MULTIPLE: then an epoch is committed while the program computes. The first name is read by
- * Open MPI, the second by MPICH; a value that the user has set stays. */
+/* Makes MPI_Init behave as if the program had asked for MPI_THREAD_MULTIPLE, so that an epoch is
+ * committed while the program computes. Open MPI reads the first name, MPICH the second. A value
+ * that the user has set stays. */
 static int raise_thread_level(void)
 {
 	const char *level = getenv(VV_RUN_PROTOCOL_MPI);

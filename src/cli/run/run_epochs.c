@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* VV_ENOENT: neither store nor lineage need be there. */
+/* VV_ENOENT: neither store nor lineage need exist. */
 static int open_lineage(struct vv_run_epochs *e)
 {
 	struct vv_verb_context *job = e->plan->job;
@@ -22,7 +22,8 @@ static int open_lineage(struct vv_run_epochs *e)
 	return rc;
 }
 
-/* Of a folder; what is elsewhere says so itself. Somebody else's is fine if the lineage is ours. */
+/* Checks a folder; stores of other kinds report the error themselves. A folder of another user is
+ * accepted if the lineage in it is writable. */
 static bool is_writable(const struct vv_run_plan *plan)
 {
 	char *lineage = vv_mem_printf("%s/%s", plan->store, plan->lineage);
@@ -71,7 +72,7 @@ static void ignore(void *arg, const char *problem)
 	(void)problem;
 }
 
-/* 1: it is damaged, or gone. */
+/* 1: the epoch is damaged, or gone. */
 static int is_bad(struct vv_run_epochs *e, uint64_t epoch)
 {
 	struct vv_verify_report report = { 0 };
@@ -121,7 +122,7 @@ int vv_run_epochs_end(struct vv_run_epochs *e)
 	return vv_store_put(e->lin.store, object, text, strlen(text));
 }
 
-/* What is not a number is none of ours, and says nothing. */
+/* Returns 0 for text that is not a number: varve did not write it. */
 static uint64_t parse(const uint8_t *text, size_t n)
 {
 	uint64_t number = 0;
@@ -151,7 +152,7 @@ int vv_run_epochs_ended(struct vv_run_epochs *e, uint64_t *epoch)
 	if (rc || parse(text, n) < *epoch)
 		*epoch = 0;
 	vv_mem_free(text);
-	if (rc == VV_ENOENT || rc == VV_EDAMAGED) { /* there is none, or one that is too long */
+	if (rc == VV_ENOENT || rc == VV_EDAMAGED) { /* there is no such object, or it is too long */
 		vv_err_clear();
 		return 0;
 	}

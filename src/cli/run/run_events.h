@@ -1,5 +1,6 @@
-/* What the program's side tells (engine/run_protocol.h): lines at the end of a file, which is read from time to time. It may be on a file system that several
- * hosts share, and such a one does not say when it has grown. */
+/* The reports of the program's side (engine/run_protocol.h): lines at the end of a file, which is
+ * read from time to time. The file may be on a file system shared by several hosts, which does not
+ * notify of its growth. */
 #ifndef VV_CLI_RUN_RUN_EVENTS_H
 #define VV_CLI_RUN_RUN_EVENTS_H
 
@@ -30,14 +31,15 @@ struct vv_run_events {
 	char path[PATH_MAX];
 	int fd;
 	uint64_t at;        /* read up to here */
-	struct vv_buf rest; /* a line that is not whole yet */
-	bool skip;          /* it is too long, and the rest of it does not count */
+	struct vv_buf rest; /* an incomplete line */
+	bool skip;          /* the line is too long, and its rest is ignored */
 };
 
-/* A new file: in the folder for such, or, for ranks that may be on other hosts, in the current one. */
+/* Creates a file: in the folder for temporary files, or, for ranks that may be on other hosts, in
+ * the current folder. */
 int vv_run_events_open(struct vv_run_events *e, bool shared);
 void vv_run_events_close(struct vv_run_events *e);
-/* The next event; false: there is none now. What cannot be read is passed over. */
+/* The next event; false: there is none now. Unreadable lines are skipped. */
 bool vv_run_events_next(struct vv_run_events *e, struct vv_run_event *out);
 
 #endif

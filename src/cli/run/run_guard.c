@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What we have open must not stay so longer because of it: who reads our output waits for its end. */
+/* Closes inherited files: a process that reads our output waits until all copies are closed. */
 static void let_go(int keep)
 {
 	int fd = open("/dev/null", O_RDWR);
@@ -53,7 +53,7 @@ int vv_run_guard_open(struct vv_run_guard *g, const char *path)
 	return g->pid > 0 ? 0 : vv_err_sys(errno, "run: cannot start a process");
 }
 
-/* If it is gone there is nothing to be done about it, and SIGPIPE is ignored. */
+/* If the guard is gone, nothing can be done about it, and SIGPIPE is ignored. */
 void vv_run_guard_set(const struct vv_run_guard *g, pid_t group)
 {
 	while (write(g->fd, &group, sizeof(group)) < 0 && errno == EINTR) {

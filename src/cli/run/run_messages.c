@@ -24,12 +24,12 @@ void vv_run_messages_close(struct vv_run_messages *t)
 	t->fd = -1;
 }
 
-/* One write for a line: the program may write there, too. */
+/* One write for a line, because the program may write there, too. */
 static void write_out(const struct vv_run_messages *t, struct vv_buf *b)
 {
 	vv_buf_add(b, "\n", 1);
 	if (!b->failed && write(t->fd, b->p, b->n) < 0)
-		b->failed = true; /* nobody is left to be told */
+		b->failed = true; /* no reader is left */
 	vv_buf_fini(b);
 }
 
@@ -102,7 +102,7 @@ void vv_run_messages_durable(const struct vv_run_messages *t, uint64_t epoch, ui
 	}
 }
 
-/* Sizes are those of the epochs that were looked at in time. */
+/* Sizes are those of the epochs that were measured before they were dropped. */
 static void format_epochs(const struct vv_run_sums *s, char *out, size_t size)
 {
 	const char *plural = s->epochs == 1 ? "" : "s";
@@ -116,7 +116,7 @@ static void format_epochs(const struct vv_run_sums *s, char *out, size_t size)
 		snprintf(out, size, "%" PRIu64 " epoch%s (gone before measured)", s->epochs, plural);
 }
 
-/* What did not happen is not told of. */
+/* Sums of 0 are left out. */
 static void print_sums(const struct vv_run_messages *t, const struct vv_run_sums *s)
 {
 	char epochs[240] = "no epoch", failed[60] = "", restarts[40] = "no restart", lost[80] = "";

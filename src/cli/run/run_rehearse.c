@@ -41,20 +41,24 @@ struct rehearsal {
 	bool temporary;
 	bool keeps_output; /* of the program, because the error names it */
 	atomic_bool stop;
-	uint64_t from, last;		    /* the epoch of the restart, and the one that ends the runs */
-	struct run_rehearse_side plain, twin, restarted; /* two runs without a restart, and one with it */
+	/* the epoch of the restart, and the one that ends the runs */
+	uint64_t from, last;
+	/* two runs without a restart, and one with it */
+	struct run_rehearse_side plain, twin, restarted;
 	uint32_t ranks;
 
 	char **self; /* RANK/REGION that differ between the runs without a restart */
 	size_t n_self, self_cap;
 	struct vv_map by_name; /* of these */
 
-	bool early; /* it saves before it computes: the first epoch after a restart is the one that it came from */
+	/* it saves before it computes: the first epoch after a restart is the one that it came
+	 * from */
+	bool early;
 
-	/* of the comparison under way */
+	/* of the comparison in progress */
 	uint64_t epoch; /* of the runs without a restart */
 	uint32_t rank;
-	bool probing; /* nothing is told */
+	bool probing; /* differences are not reported */
 	bool moved;   /* a captured heap lies elsewhere */
 	size_t equal, different, undeclared, by_themselves;
 };
@@ -62,7 +66,7 @@ struct rehearsal {
 #define REPORT(r, event, epoch, ...) vv_run_messages_line(&(r)->tell, event, epoch, __VA_ARGS__)
 #define WARN(r, event, epoch, ...) vv_run_messages_warn(&(r)->tell, event, epoch, __VA_ARGS__)
 
-/* ---- the runs ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the runs -------------------------------------------------------------------------------- */
 
 static int place(struct rehearsal *r)
 {
@@ -85,7 +89,8 @@ static int place(struct rehearsal *r)
 				  r->folder);
 	}
 	for (size_t i = 0; i < sizeof(side) / sizeof(side[0]);
-	     i++) /* names of one length: the environment moves nothing */
+	     /* names of one length: the environment moves nothing */
+	     i++)
 		if (snprintf(side[i]->path, PATH_MAX, "%s/%zu", r->folder, i + 1) >= PATH_MAX)
 			return vv_err_set(VV_EINVAL, "run: the path of the folder '%.100s...' is too long", r->folder);
 	return 0;
@@ -100,7 +105,8 @@ static int open_log(const struct run_rehearse_side *s, char path[PATH_MAX])
 	return fd >= 0 ? fd : vv_err_sys(errno, "run: cannot open '%s' for the output of the program", path);
 }
 
-/* The one lineage that the program writes, or the one that was named; *newest: its newest epoch, 0 if there is none. */
+/* The one lineage that the program writes, or the named one; *newest: its newest epoch, 0 if there
+ * is none. */
 static int look(struct rehearsal *r, struct run_rehearse_side *s, uint64_t *newest)
 {
 	const char *named = vv_args_value(r->plan->job->args, "lineage");
@@ -144,13 +150,13 @@ static int check_reached(struct rehearsal *r, struct run_rehearse_side *s, uint6
 			  words, newest, r->plan->rehearse, r->last, log);
 }
 
-/* What is read once only cannot be read by each run. */
+/* An input that can be read only once cannot be read by each run. */
 static const char *own_input(void)
 {
 	return lseek(STDIN_FILENO, 0, SEEK_SET) < 0 ? "/dev/null" : NULL;
 }
 
-/* A signal may come at any moment: so one looks, and does not wait for the end alone. */
+/* A signal may come at any moment, so the loop polls and does not only wait for the end. */
 static int await(struct rehearsal *r, pid_t pid, int *status)
 {
 	while (waitpid(pid, status, WNOHANG) == 0) {
@@ -177,7 +183,8 @@ static int start(struct rehearsal *r, int output, pid_t *pid)
 	return rc;
 }
 
-/* Its process ends after the epoch, and a launcher may take that for a failure: so the epoch counts, and not the status. */
+/* The process ends after the epoch, and a launcher may take that for a failure. The epoch therefore
+ * decides, not the status. */
 static int run_to(struct rehearsal *r, struct run_rehearse_side *s, uint64_t last)
 {
 	char log[PATH_MAX];
@@ -208,7 +215,7 @@ static int run_all(struct rehearsal *r)
 	return rc ? rc : run_to(r, &r->restarted, r->last + 1);
 }
 
-/* ---- the comparison ---------------------------------------------------------------------------------------------------------- */
+/* ---- the comparison -------------------------------------------------------------------------- */
 
 static bool is_undeclared(const char *name)
 {
@@ -234,7 +241,7 @@ static void name_region(const struct rehearsal *r, const char *name, char out[VV
 		snprintf(out, VV_MAX_NAME + 64, "region '%s'%s", name, rank);
 }
 
-/* Where the difference begins. */
+/* Prints the beginning of the difference. */
 static void print_where(const struct vv_diff_region *d, char out[WHERE])
 {
 	uint64_t element = d->a && d->typed ? d->first / vv_head_type_size(d->a->type) : 0;
@@ -259,7 +266,7 @@ static char *key_of(const struct rehearsal *r, const char *name)
 	return vv_mem_printf("%" PRIu32 "/%s", r->rank, name);
 }
 
-/* Of the two undisturbed runs. */
+/* Notes a difference between the two undisturbed runs. */
 static void note_self(void *arg, const struct vv_diff_region *d)
 {
 	char name[VV_MAX_NAME + 64], where[WHERE], *key;
@@ -293,13 +300,13 @@ static bool differs_by_itself(const struct rehearsal *r, const char *name)
 	return yes;
 }
 
-/* Does the region say where objects of a captured heap lie? */
+/* Does the region describe the places of objects in a captured heap? */
 static bool is_layout(const char *name)
 {
 	return strcmp(name, VV_RUN_PROTOCOL_PLAN) == 0 || strncmp(name, VV_RUN_PROTOCOL_MARKS, strlen(VV_RUN_PROTOCOL_MARKS)) == 0;
 }
 
-/* Of the first, and the one with a restart. */
+/* Notes a difference between the first run and the one with a restart. */
 static void note(void *arg, const struct vv_diff_region *d)
 {
 	char name[VV_MAX_NAME + 64], where[WHERE];
@@ -342,7 +349,7 @@ static int compare_two(struct rehearsal *r, const struct run_rehearse_side *b, u
 	return rc;
 }
 
-/* An epoch of the undisturbed runs with one of the other. */
+/* Compares an epoch of the undisturbed runs with one of the other. */
 static int compare_epoch(struct rehearsal *r, uint64_t epoch, uint64_t other)
 {
 	int rc = 0;
@@ -357,7 +364,7 @@ static int compare_epoch(struct rehearsal *r, uint64_t epoch, uint64_t other)
 	return rc;
 }
 
-/* As compare_epoch, but nothing is told. */
+/* As compare_epoch, but without reports. */
 static int probe(struct rehearsal *r, uint64_t epoch, uint64_t other)
 {
 	int rc;
@@ -368,7 +375,8 @@ static int probe(struct rehearsal *r, uint64_t epoch, uint64_t other)
 	return rc;
 }
 
-/* If the first epoch after the restart is still that of the restart, all later ones are one further, too. */
+/* If the first epoch after the restart equals that of the restart, all later ones are shifted by
+ * one, too. */
 static int align(struct rehearsal *r)
 {
 	int rc = probe(r, r->from, r->from + 1);
@@ -378,7 +386,8 @@ static int align(struct rehearsal *r)
 	return rc;
 }
 
-/* A captured heap may have grown: then what is new lies elsewhere after a restart, and pointers to it differ. */
+/* A captured heap may have grown. New objects then lie elsewhere after a restart, and pointers to
+ * them differ. */
 static int check_heap(struct rehearsal *r, uint64_t epoch, uint64_t other)
 {
 	int rc;
@@ -394,7 +403,7 @@ static int check_heap(struct rehearsal *r, uint64_t epoch, uint64_t other)
 	return rc;
 }
 
-/* The first epoch with a difference is told of, for it lies nearest to its cause. */
+/* Reports the first epoch with a difference, because it is nearest to the cause. */
 static int compare(struct rehearsal *r)
 {
 	struct vv_commit c = { 0 };
@@ -414,7 +423,7 @@ static int compare(struct rehearsal *r)
 	return rc;
 }
 
-/* ---- what came of it --------------------------------------------------------------------------------------------------------- */
+/* ---- the result ------------------------------------------------------------------------------ */
 
 static int conclude(struct rehearsal *r)
 {
@@ -444,7 +453,7 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 	return 0;
 }
 
-/* The stores; the output of the runs, too, and the folder, unless the error names it. */
+/* Removes the stores; also the output of the runs and the folder, unless the error names it. */
 static void clear(struct rehearsal *r)
 {
 	const struct run_rehearse_side *side[] = { &r->plain, &r->twin, &r->restarted };

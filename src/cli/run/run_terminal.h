@@ -1,5 +1,6 @@
-/* The terminal that is our standard input, if it is one: the program has it while it runs in the foreground, so that it can read, and hears Ctrl-C and Ctrl-Z
- * itself; we stop when it is stopped, as one that waits for our shell would expect. */
+/* The terminal of the standard input, if it is one. The program has the terminal while it runs in
+ * the foreground, so that it can read, and receives Ctrl-C and Ctrl-Z itself. The supervisor stops
+ * when the program is stopped, as the waiting shell expects. */
 #ifndef VV_CLI_RUN_RUN_TERMINAL_H
 #define VV_CLI_RUN_RUN_TERMINAL_H
 
@@ -13,12 +14,14 @@ struct vv_run_terminal {
 };
 
 void vv_run_terminal_open(struct vv_run_terminal *t);
-/* Are we in its foreground, and could let somebody else be? */
+/* Is this process in the foreground of the terminal, and can it give the terminal to another
+ * group? */
 bool vv_run_terminal_is_ours(const struct vv_run_terminal *t);
-void vv_run_terminal_give(const struct vv_run_terminal *t, pid_t group); /* if it is ours */
-/* The group has ended or was stopped. */
+/* if it is ours */
+void vv_run_terminal_give(const struct vv_run_terminal *t, pid_t group);
+/* Takes the terminal back after the group has ended or was stopped. */
 void vv_run_terminal_take(const struct vv_run_terminal *t, pid_t group);
-/* Stops us and what else is in our group; returns when somebody lets us go on. */
+/* Stops this process and the rest of its group; returns when the group is continued. */
 void vv_run_terminal_pause(const struct vv_run_terminal *t);
 
 #endif

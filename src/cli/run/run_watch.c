@@ -19,11 +19,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const double tick = 0.1; /* seconds from one look at the events to the next */
-static const double letting_go = 2, letting_go_after_death = 10; /* so long others may hold the lineage: ranks that die on other hosts */
+static const double tick = 0.1; /* seconds between two reads of the events */
+/* seconds that others may hold the lineage: ranks that die on other hosts */
+static const double letting_go = 2, letting_go_after_death = 10;
 
-enum { DEATHS = 2 };                           /* at one epoch: then it is the epoch that is at fault */
-enum stage { RUNS, LAST, TERMINATED, KILLED }; /* LAST: its last checkpoint was asked for */
+enum { DEATHS = 2 };                           /* at one epoch: then the epoch is at fault */
+/* LAST: the last checkpoint was requested */
+enum stage { RUNS, LAST, TERMINATED, KILLED };
 
 struct run_watch {
 	const struct vv_run_plan *plan;
@@ -39,19 +41,21 @@ struct run_watch {
 	uint64_t dead_at; /* the epoch from which it died, */
 	unsigned deaths;  /* so many times in a row */
 	double died;      /* when; 0: it has not */
-	bool dismissed;   /* nobody wants it back */
-	struct vv_lock_holder rival; /* who has the lineage in its place */
+	bool dismissed;   /* it is not to be restarted */
+	struct vv_lock_holder rival; /* the process that has the lineage in its place */
 
 	struct { /* of the program as it runs now */
 		pid_t pid; /* and group; 0: it does not */
 		int status;
-		bool ready;  /* it has come to its first call: it listens */
-		bool wished; /* a checkpoint was asked for before that */
+		bool ready;  /* it has reached its first call: it accepts requests */
+		bool wished; /* a checkpoint was requested before that */
 		bool unable, refused, damaged, unread;
 		uint64_t newest;                 /* of the lineage when it was started */
-		uint64_t base;                   /* the epoch that it came from, or, before it is ready, is to come from; 0: none */
+		/* the epoch that it restarted from, or, before it is ready, will restart from; 0:
+		 * none */
+		uint64_t base;
 		uint64_t taken, durable, failed; /* the newest of each */
-		double taken_at, safe_at;        /* what was done since is lost if it dies */
+		double taken_at, safe_at;        /* work done since then is lost if it dies */
 		enum stage stage;
 		uint64_t before_last; /* the last checkpoint is above this */
 		double deadline;
@@ -61,7 +65,8 @@ struct run_watch {
 #define REPORT(w, event, epoch, ...) vv_run_messages_line(&(w)->tell, event, epoch, __VA_ARGS__)
 #define WARN(w, event, epoch, ...) vv_run_messages_warn(&(w)->tell, event, epoch, __VA_ARGS__)
 
-/* Told, and tried all the same: it may start another that is the program. */
+/* Reports the fault and tries nevertheless: the command may start another process that is the
+ * program. */
 static void look_at_command(struct run_watch *w)
 {
 	const char *name = w->plan->command[0];
@@ -75,9 +80,9 @@ static void look_at_command(struct run_watch *w)
 		     "checkpoints. Run it as its owner", name);
 }
 
-/* ---- start and end ----------------------------------------------------------------------------------------------------------- */
+/* ---- start and end --------------------------------------------------------------------------- */
 
-/* A command that has done its work does it once more, from its start, as it would without us. */
+/* A command that has finished its work repeats it from the start, as it would without varve. */
 static int begin_anew(struct run_watch *w)
 {
 	uint64_t epoch = 0;
@@ -105,7 +110,7 @@ static int start(struct run_watch *w)
 	w->run.base = w->next == UINT64_MAX ? w->run.newest : w->next;
 	if (rc == 0)
 		rc = vv_run_env_restart(w->next);
-	if (rc == 0 && p->ranks) { /* its words hold the environment */
+	if (rc == 0 && p->ranks) { /* its words contain the environment */
 		vv_run_launch_fini(&w->launch);
 		rc = vv_run_launch_init(&w->launch, p);
 		how.argv = w->launch.word;
@@ -138,7 +143,8 @@ static void kill_program(struct run_watch *w)
 	w->run.stage = KILLED;
 }
 
-/* While it is there as a zombie its number is not anybody else's: what else is in its group can be killed. Of a program that ended well that may go on. */
+/* While the program is a zombie, its number is not reused, so the rest of its group can be killed.
+ * The group of a program that ended successfully may continue. */
 static void reap(struct run_watch *w)
 {
 	siginfo_t info = { .si_pid = 0 };
@@ -154,7 +160,7 @@ static void reap(struct run_watch *w)
 	w->run.pid = 0;
 }
 
-/* It was stopped at the terminal: then so are we. */
+/* If the program was stopped at the terminal, the supervisor stops, too. */
 static void follow_stop(struct run_watch *w)
 {
 	siginfo_t info = { .si_pid = 0 };
@@ -165,9 +171,10 @@ static void follow_stop(struct run_watch *w)
 	vv_run_terminal_pause(&w->terminal);
 }
 
-/* ---- checkpoints ------------------------------------------------------------------------------------------------------------- */
+/* ---- checkpoints ----------------------------------------------------------------------------- */
 
-/* Of ranks it is enough if one hears of it: those of this host are told, those of others by the launcher, if it passes signals on. */
+/* It is enough if one rank receives the request. Ranks of this host get the signal directly, others
+ * from the launcher, if it passes signals on. */
 static bool ask_ranks(pid_t launcher, int sig)
 {
 	bool below = vv_listener_signal_below(launcher, VV_RUN_PROTOCOL_LINEAGE, sig) > 0;
@@ -175,7 +182,7 @@ static bool ask_ranks(pid_t launcher, int sig)
 	return below || kill(launcher, sig) == 0;
 }
 
-/* Only who listens is asked: others may not know the signal, and would die of it. */
+/* Requests go only to processes that catch the signal: others would die of it. */
 static bool ask(struct run_watch *w)
 {
 	int sig = w->plan->signal;
@@ -196,7 +203,8 @@ static void request_checkpoint(struct run_watch *w)
 		REPORT(w, "asked", 0, "a checkpoint was asked for");
 }
 
-/* Each time less is waited for. One that was stopped hears nothing, and has to go on. */
+/* Each call waits for less: the last checkpoint, then the end, then nothing. A stopped program
+ * receives no signals and must be continued. */
 static void end(struct run_watch *w)
 {
 	w->dismissed = true;
@@ -213,7 +221,7 @@ static void end(struct run_watch *w)
 	}
 }
 
-/* On the way to its end. */
+/* Continues the way to the program's end. */
 static void advance(struct run_watch *w)
 {
 	bool late = vv_clock_s() >= w->run.deadline;
@@ -228,7 +236,7 @@ static void advance(struct run_watch *w)
 	}
 }
 
-/* ---- events ------------------------------------------------------------------------------------------------------------------ */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static void handle_start(struct run_watch *w, const struct vv_run_event *e)
 {
@@ -238,7 +246,7 @@ static void handle_start(struct run_watch *w, const struct vv_run_event *e)
 		w->sums.lost_s += now - w->died;
 	w->died = 0;
 	w->run.ready = true;
-	w->run.unable = false; /* that was another process of it */
+	w->run.unable = false; /* that was another process of the program */
 	w->run.base = e->kind == VV_RUN_EVENT_RESTORED ? e->epoch : 0;
 	w->run.safe_at = now;
 	if (w->run.base)
@@ -260,7 +268,8 @@ static void handle_durable(struct run_watch *w, uint64_t epoch)
 	}
 	w->sums.epochs++;
 	if (vv_run_epochs_size(&w->epochs, epoch, &memory, &stored) < 0) {
-		REPORT(w, "durable", epoch, "epoch %" PRIu64 " is durable", epoch); /* it may be dropped already */
+		/* it may be dropped already */
+		REPORT(w, "durable", epoch, "epoch %" PRIu64 " is durable", epoch);
 		return;
 	}
 	w->sums.measured++;
@@ -269,7 +278,8 @@ static void handle_durable(struct run_watch *w, uint64_t epoch)
 	vv_run_messages_durable(&w->tell, epoch, memory, stored);
 }
 
-/* Epoch 0: the call failed before there was one. What was asked for has failed all the same. */
+/* Epoch 0: the call failed before it had an epoch. The requested checkpoint has failed
+ * nevertheless. */
 static void handle_failed(struct run_watch *w, const struct vv_run_event *e)
 {
 	w->run.failed = e->epoch ? e->epoch : w->run.taken + 1;
@@ -280,7 +290,8 @@ static void handle_failed(struct run_watch *w, const struct vv_run_event *e)
 		WARN(w, e->word, 0, "no checkpoint was taken: %s", e->text);
 }
 
-/* Two commands that start at the same moment both find the lineage free. Whose program comes to its first call later would run without checkpoints. */
+/* Two commands that start at the same moment both find the lineage free. The program that reaches
+ * its first call later would run without checkpoints. */
 static bool has_rival(struct run_watch *w)
 {
 	struct vv_lock_holder h;
@@ -295,7 +306,7 @@ static bool has_rival(struct run_watch *w)
 	return true;
 }
 
-/* The program may be several processes, of which one is the first. */
+/* The program may consist of several processes, one of which is the first. */
 static void handle_unable(struct run_watch *w, const struct vv_run_event *e)
 {
 	w->run.unable = !w->run.ready;
@@ -349,7 +360,7 @@ static void handle_events(struct run_watch *w)
 		handle_event(w, &e);
 }
 
-/* Epochs of which it could not tell any more, because it died: the store has them. */
+/* Finds epochs that the program could not report because it died: the store has them. */
 static void find_unreported_epochs(struct run_watch *w)
 {
 	uint64_t known = w->run.durable > w->run.newest ? w->run.durable : w->run.newest, epoch = UINT64_MAX;
@@ -392,13 +403,13 @@ static void handle_signal(struct run_watch *w, int sig)
 	}
 }
 
-/* There is no program now; what is left of a signal is whether it comes back. */
+/* Without a running program a signal only decides whether it is restarted. */
 static void handle_signal_without_program(struct run_watch *w, int sig)
 {
 	w->dismissed |= sig == SIGTERM || sig == SIGINT || sig == SIGHUP || sig == SIGQUIT || (sig == SIGUSR1 && w->plan->last);
 }
 
-/* Events that it wrote before it died are heard before its death is judged. */
+/* Events that the program wrote before it died are handled before its death is judged. */
 static void supervise_run(struct run_watch *w)
 {
 	while (w->run.pid) {
@@ -418,9 +429,10 @@ static void supervise_run(struct run_watch *w)
 	find_unreported_epochs(w);
 }
 
-/* ---- again? ------------------------------------------------------------------------------------------------------------------ */
+/* ---- again? ---------------------------------------------------------------------------------- */
 
-/* To the newest whole epoch before the one that it came from; false: there is none, and `otherwise` happens. */
+/* Falls back to the newest intact epoch before the one that it restarted from. Returns false if
+ * there is none; then `otherwise` is reported. */
 static bool fall_back(struct run_watch *w, const char *why, const char *event, const char *otherwise)
 {
 	uint64_t older = 0, whole = 0;
@@ -458,7 +470,7 @@ static bool after_refusal(struct run_watch *w)
 	return false;
 }
 
-/* What the same command begins with, as in the plan. */
+/* The epoch that the same command would begin with, as in the plan. */
 static uint64_t next_time(struct run_watch *w)
 {
 	uint64_t epoch = w->plan->first, newest, ended;
@@ -482,7 +494,8 @@ static void give_up(struct run_watch *w)
 	WARN(w, "stopped", 0, "%s is left as it is; the same command begins %s", often, where);
 }
 
-/* An epoch answers only for what happens after it was put back. A program that dies before that is just started again. */
+/* An epoch is at fault only for deaths after it was restored. A program that dies before that is
+ * just started again. */
 static bool after_death(struct run_watch *w)
 {
 	char why[120];
@@ -507,7 +520,7 @@ static bool after_death(struct run_watch *w)
 	return true;
 }
 
-/* At a terminal the program hears Ctrl-C itself: it did not crash, it was to end. */
+/* At a terminal the program receives Ctrl-C itself: it did not crash, the user ended it. */
 static bool is_interrupted(const struct run_watch *w)
 {
 	int code = vv_child_code(w->run.status);
@@ -515,13 +528,14 @@ static bool is_interrupted(const struct run_watch *w)
 	return w->terminal.is_one && (code == 128 + SIGINT || code == 128 + SIGQUIT);
 }
 
-/* It was told to: a request for the last checkpoint alone ends no program. */
+/* Did the program end on request? A request for the last checkpoint alone ends no program. */
 static bool is_as_asked(const struct run_watch *w)
 {
 	return is_interrupted(w) || (w->dismissed && w->run.stage != LAST);
 }
 
-/* No program was found, by us or by a script before its first call: it will not be found the next time either. */
+/* The program was not found, by the supervisor or by a script before its first call. It will not be
+ * found the next time either. */
 static bool is_absent(const struct run_watch *w)
 {
 	int code = vv_child_code(w->run.status);
@@ -543,7 +557,8 @@ static bool again(struct run_watch *w)
 		return false;
 	}
 	while ((sig = vv_child_await(&w->signals, 0)))
-		handle_signal_without_program(w, sig); /* a batch system tells both of us at once */
+		/* a batch system signals both processes at once */
+		handle_signal_without_program(w, sig);
 	REPORT(w, "ended", 0, is_as_asked(w) ? "the program ended, as asked: it %s" : "the program %s", vv_child_describe(w->run.status, words));
 	if (is_absent(w)) {
 		WARN(w, "stopped", 0, "the command, or one that it starts, was not found or cannot be executed: it is not started again");

@@ -15,12 +15,12 @@
 #include <unistd.h>
 
 enum {
-	RANKS = 64,    /* whose layers are asked how long it took */
-	LATELY = 8,    /* epochs that the pace is taken from */
+	RANKS = 64,    /* whose layers are read for their times */
+	LATELY = 8,    /* epochs that determine the pace */
 	TAIL = 1 << 16 /* of a statistics file */
 };
 
-/* ---- epochs --------------------------------------------------------------------------------------------------------- */
+/* ---- epochs ---------------------------------------------------------------------------------- */
 
 static double seconds(const struct vv_head *h, const char *stat)
 {
@@ -29,7 +29,8 @@ static double seconds(const struct vv_head *h, const char *stat)
 
 static void ask_layers(const struct vv_lineage *lin, const struct vv_commit *c, struct vv_top_epoch *e)
 {
-	vv_provenance_forget(lin); /* what was read before may be gone, and its number taken by another session */
+	/* layers read before may be gone, and their numbers reused by another session */
+	vv_provenance_forget(lin);
 	for (uint32_t r = 0; r < c->n_ranks && r < RANKS; r++) {
 		struct vv_layer_file *f = NULL;
 
@@ -76,7 +77,7 @@ static void keep(struct vv_top *t, const struct vv_top_epoch *e)
 	t->epoch[t->n_epochs++] = *e;
 }
 
-/* What was dropped since then goes. */
+/* Removes epochs that were dropped since then. */
 static void forget(struct vv_top *t, const struct vv_listing *l)
 {
 	size_t n = 0, k = 0;
@@ -90,7 +91,7 @@ static void forget(struct vv_top *t, const struct vv_listing *l)
 	t->n_epochs = n;
 }
 
-/* The first look lists everything, later ones what is not older than what is shown. */
+/* The first call lists everything, later ones only epochs that are not older than those shown. */
 static int read_epochs(struct vv_top *t)
 {
 	uint64_t newest = t->n_epochs ? t->epoch[t->n_epochs - 1].epoch : 0;
@@ -121,7 +122,7 @@ static int read_epochs(struct vv_top *t)
 	return rc;
 }
 
-/* ---- what is under way ------------------------------------------------------------------------------------------------ */
+/* ---- the epoch in progress ------------------------------------------------------------------- */
 
 static void count_object(struct vv_top_read *w, const struct vv_name *n, uint64_t newest)
 {
@@ -130,7 +131,8 @@ static void count_object(struct vv_top_read *w, const struct vv_name *n, uint64_
 
 	if (vv_name_parse(n->name, &epoch, &rank) != VV_NAME_IS_LAYER && !vv_name_parse_bundle(n->name, &epoch, &rank, &last))
 		return;
-	if (epoch <= newest || epoch < w->pending) /* gc replaces older ones; what a dead writer left is older, too */
+	/* gc replaces older ones; the rest of a dead writer is older, too */
+	if (epoch <= newest || epoch < w->pending)
 		return;
 	if (epoch > w->pending) {
 		w->pending = epoch;
@@ -146,8 +148,8 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct vv_name *)a)->name, ((const struct vv_name *)b)->name);
 }
 
-/* Layers that have their names, but no commit record yet, are as much under way as those that are being written. One that gets its
- * name between the two looks counts once. */
+/* Layers that have their names, but no commit record yet, are in progress like those that are being
+ * written. A layer that gets its name between the two listings is counted once. */
 static int read_folder(struct vv_top *t, uint64_t folder, uint64_t newest)
 {
 	struct vv_names unfinished = { 0 }, there = { 0 };
@@ -193,7 +195,7 @@ static int read_writer(struct vv_top *t)
 	return 0;
 }
 
-/* ---- when the next one is due ------------------------------------------------------------------------------------------ */
+/* ---- when the next one is due ---------------------------------------------------------------- */
 
 static bool is_set(const struct vv_interval *d)
 {
@@ -205,7 +207,7 @@ static struct vv_interval due_of(const struct vv_conf *c)
 	return (struct vv_interval){ vv_conf_real(c, "interval"), vv_conf_real(c, "overhead"), vv_conf_real(c, "mtbf") };
 }
 
-/* As the writer's own environment has them: what it says in the call is not to be seen. */
+/* Reads the options from the writer's environment; options given in its calls are not visible. */
 static void ask_process(struct vv_top *t)
 {
 	static const struct {
@@ -239,8 +241,8 @@ double vv_top_pace(const struct vv_top *t)
 	return from && to > from ? (double)(to - from) / 1e9 / (double)(n - 1) : 0;
 }
 
-/* By the options it is counted from the end of the call. The epoch's time is that of its beginning; what the call had to wait for
- * before that counts as blocked, too, but not as flush. */
+/* By the options, the interval begins at the end of the call. The epoch's time is that of its
+ * beginning. Waiting before that time is part of `blocked`, but not of `flush`. */
 bool vv_top_next(const struct vv_top *t, double *in, bool *sure)
 {
 	const struct vv_top_epoch *last = t->n_epochs ? &t->epoch[t->n_epochs - 1] : NULL;
@@ -269,9 +271,10 @@ uint64_t vv_top_expected(const struct vv_top *t)
 	return n ? sum / n : 0;
 }
 
-/* ---- the statistics file ------------------------------------------------------------------------------------------------ */
+/* ---- the statistics file --------------------------------------------------------------------- */
 
-/* The text of a member of one of our own lines, as far as it fits; JSON's own marks stay. A key that ends with a quote is that of a string. */
+/* Copies the text of a member of one of our own lines, as far as it fits; JSON escapes stay. A key
+ * that ends with a quote belongs to a string. */
 static bool member(const char *line, const char *key, char *out, size_t n)
 {
 	const char *at = strstr(line, key), *ends = key[strlen(key) - 1] == '"' ? "\"" : "\",}";
@@ -300,7 +303,8 @@ static void take_success(struct vv_top *t, const char *line)
 			t->epoch[i].durable_s = fmax(t->epoch[i].durable_s, s);
 }
 
-/* Seconds since 1970 as a file has them, which may be anything; never 0, which stands for no failure. */
+/* Seconds since 1970 from a file, which may have any value; never 0, which stands for no
+ * failure. */
 static uint64_t moment(double s)
 {
 	return s > 0 && s < 1e10 ? (uint64_t)(s * 1e9) + 1 : 1;
@@ -322,7 +326,8 @@ static void take_line(struct vv_top *t, const char *line)
 		snprintf(t->failure, sizeof(t->failure), "no reason is given");
 }
 
-/* The option stats names a file that the writer appends to; of the last lines, what failed, and how long the others took. */
+/* The option stats names a file that the writer appends to. The last lines give the failures, and
+ * the times of the other epochs. */
 static void read_statistics(struct vv_top *t, const char *path)
 {
 	char *text = path[0] ? vv_mem_new(TAIL + 1, 1) : NULL;
@@ -339,7 +344,7 @@ static void read_statistics(struct vv_top *t, const char *path)
 	vv_mem_free(text);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------------ */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 void vv_top_init(struct vv_top *t, const struct vv_lineage *lin, const struct vv_conf *conf)
 {
@@ -348,7 +353,8 @@ void vv_top_init(struct vv_top *t, const struct vv_lineage *lin, const struct vv
 		t->due_by = "the options here";
 }
 
-/* What the pending epoch grew by; or, where nothing of it can be seen, what the writer wrote anywhere. */
+/* The rate by the growth of the pending epoch; or, if nothing of it is visible, by all writes of
+ * the writer. */
 static void measure(struct vv_top *t)
 {
 	const struct vv_top_read *a = &t->before, *b = &t->now;

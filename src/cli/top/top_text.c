@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BAR = 30, NARROW = 80, INDENT = 9 }; /* INDENT: as wide as the words in front of the lines above the table */
+/* INDENT: the width of the words in front of the lines above the table */
+enum { BAR = 30, NARROW = 80, INDENT = 9 };
 
 static void print_writer(const struct vv_top *t, struct vv_buf *out)
 {
@@ -48,7 +49,8 @@ static void print_bar(uint64_t done, uint64_t whole, int wide, struct vv_buf *ou
 	vv_buf_printf(out, "[%.*s%.*s] ", full, "##############################", wide - full, "------------------------------");
 }
 
-/* How much there will be is not known before it is there: those before it tell about how much. */
+/* The size of the pending epoch is not known before it is complete: the epochs before it give an
+ * estimate. */
 static void print_flush(const struct vv_top *t, size_t columns, struct vv_buf *out)
 {
 	const struct vv_top_read *w = &t->now;
@@ -100,14 +102,15 @@ static void print_failure(const struct vv_top *t, struct vv_buf *out)
 		vv_buf_printf(out, "failed   %s: %s\n", vv_text_age(t->failed_ns, t->now.wall_ns).s, vv_text_safe(t->failure).s);
 }
 
-/* ---- the table -------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 enum column { EPOCH, AGE, RANKS, MEMORY, STORED, LAYER, LESS, BLOCKED, FLUSH, STORED_AT, COLUMNS };
 
 static const char *const heads[COLUMNS] = { ">EPOCH", ">AGE",  ">RANKS",   ">MEMORY", ">STORED",
 					    ">LAYER", ">LESS", ">BLOCKED", ">FLUSH",  ">STORED AT" };
 
-/* What goes first where there is no room for all: in the end there are the epoch and what it stored. */
+/* The order in which columns are left out if there is no room: the epoch and its stored bytes
+ * stay. */
 static const enum column spare[] = { LAYER, STORED_AT, RANKS, MEMORY, LESS, AGE, FLUSH, BLOCKED };
 
 enum { SPARE = sizeof(spare) / sizeof(spare[0]) };
@@ -120,7 +123,8 @@ static bool is_shown(enum column c, size_t left_out)
 	return true;
 }
 
-/* How long the last step of storing took, an upload maybe, is not in the layer itself, but in the next one. */
+/* The duration of the last step of storing, for example an upload, is not in the layer itself, but
+ * in the next one. */
 static void put_flush(struct vv_text_table *tab, const struct vv_top_epoch *e, enum column c)
 {
 	bool least = e->durable_s <= 0;
@@ -181,7 +185,7 @@ static size_t first_line(const struct vv_buf *text)
 	return end ? (size_t)(end - text->p) : text->n;
 }
 
-/* With as many columns as there is room for. */
+/* Prints as many columns as fit. */
 static int print_table(const struct vv_top *t, size_t columns, size_t rows, struct vv_buf *out)
 {
 	struct vv_buf text = { 0 };
@@ -199,9 +203,9 @@ static int print_table(const struct vv_top *t, size_t columns, size_t rows, stru
 	return rc;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
-/* Lines are cut where the terminal ends: one that wraps would push the others off. */
+/* Lines are cut at the width of the terminal: a wrapped line would push others off the screen. */
 static void cut(const struct vv_buf *text, size_t columns, struct vv_buf *out)
 {
 	size_t at = 0;
@@ -215,7 +219,8 @@ static void cut(const struct vv_buf *text, size_t columns, struct vv_buf *out)
 	}
 }
 
-/* The end of what of the line fits: a blank behind its first `kept` bytes that it can be broken at, else its end. */
+/* The length of the part of the line that fits. It ends at a blank after the first `kept` bytes, or
+ * else with the line. */
 static size_t break_at(const char *s, size_t len, size_t kept, size_t columns)
 {
 	size_t at = 0, blank = len;
@@ -230,7 +235,7 @@ static size_t break_at(const char *s, size_t len, size_t kept, size_t columns)
 	return at > columns ? blank : len;
 }
 
-/* Sentences go on in the next line, behind the word that they began with. */
+/* Sentences continue in the next line, indented behind their first word. */
 static void fold(const struct vv_buf *text, size_t columns, struct vv_buf *out)
 {
 	const char *s = (const char *)text->p, *end = s + text->n;
@@ -287,7 +292,7 @@ int vv_top_text_put(const struct vv_top *t, size_t columns, size_t lines, struct
 	return rc ? rc : vv_buf_check(out);
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void put_writer(const struct vv_top *t, struct vv_json *j)
 {

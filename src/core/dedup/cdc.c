@@ -3,7 +3,9 @@
 
 enum {
 	SKEW = 4,    /* times less likely, and more */
-	STRIDE = 32, /* bytes between two looks at how many are left: of eight, each time, these would be a tenth of the work */
+	/* bytes between two checks of the remaining length; with 8 bytes the checks would be a
+	 * tenth of the work */
+	STRIDE = 32,
 };
 
 /* splitmix64 */
@@ -16,7 +18,8 @@ static uint64_t next_random(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
-/* Where all 64 bytes are the same, the hash is -gear[byte]. With gears below 2^63 that is never a cut, and zeros make chunks of the greatest length. */
+/* If all 64 bytes are equal, the hash is -gear[byte]. With gears below 2^63 that hash is never a
+ * cut, and zeros make chunks of the maximum length. */
 int vv_cdc_init(struct vv_cdc *c, size_t min, size_t avg, size_t max)
 {
 	uint64_t state = 0x7661727665; /* "varve" */
@@ -24,17 +27,19 @@ int vv_cdc_init(struct vv_cdc *c, size_t min, size_t avg, size_t max)
 	if (min < VV_CDC_WINDOW || avg <= min || max <= avg || max > 1u << 30)
 		return vv_err_set(VV_EINVAL, "chunks of %zu to %zu bytes, on average %zu: they must ascend, from %d on", min, max, avg, VV_CDC_WINDOW);
 	*c = (struct vv_cdc){ .min = min, .max = max, .rare = UINT64_MAX / avg / SKEW, .frequent = UINT64_MAX / avg * SKEW };
-	c->turn = avg - avg / 8 < min ? min : avg - avg / 8; /* some cuts are missed before it, and come after it */
+	/* the cuts missed before it come after it */
+	c->turn = avg - avg / 8 < min ? min : avg - avg / 8;
 	for (size_t i = 0; i < 256; i++)
 		c->gear[i] = next_random(&state) >> 1 | 1;
 	return 0;
 }
 
-/* skip: goes on from *q as long as there is a stride before the end, and none of its hashes is below the limit. If it returns true, the hash of the byte
- * before *q is. */
+/* skip: advances *q by strides while a stride is left before the end and none of its hashes is
+ * below the limit. If it returns true, the hash of the byte before *q is below the limit. */
 #if defined(__x86_64__)
-/* A comparison and a branch that is not taken are one step. Doubling and adding takes two cycles on most cores: so a pair of bytes is added up beforehand, and
- * what is waited for is every second hash. */
+/* A comparison and a branch that is not taken are one step. Doubling and adding takes two cycles on
+ * most cores. A pair of bytes is therefore added up beforehand, and the loop waits for every second
+ * hash only. */
 static inline bool skip(const uint64_t *g, const uint8_t **q, const uint8_t *end, uint64_t limit, uint64_t *hash)
 {
 	const uint8_t *r = *q, *stop = end - (size_t)(end - r) % STRIDE;
@@ -45,7 +50,8 @@ static inline bool skip(const uint64_t *g, const uint8_t **q, const uint8_t *end
 		for (int k = 0; k < STRIDE; k += 2) {
 			uint64_t gear = g[r[k]], both = (gear << 1) + g[r[k + 1]], first = (h << 1) + gear;
 
-			__asm__("" : "+r"(both)); /* by itself, whatever sums a compiler would make of it */
+			/* kept apart, so that the compiler does not reorder the sums */
+			__asm__("" : "+r"(both));
 			h = (h << 2) + both;
 			if (__builtin_expect(first < limit, 0)) {
 				*q = r + k + 1;
@@ -61,15 +67,17 @@ static inline bool skip(const uint64_t *g, const uint8_t **q, const uint8_t *end
 	return false;
 }
 #else
-/* Is any of eight hashes below the limit? This is asked of every byte, and compilers make two instructions of it for each hash, a comparison and a
- * choice. One is enough where a comparison can depend on the one before. */
+/* Is any of eight hashes below the limit? The question is asked for every byte. Compilers need two
+ * instructions for each hash, a comparison and a selection. One is enough where a comparison can
+ * depend on the one before. */
 static inline bool is_any_below(const uint64_t h[8], uint64_t limit)
 {
 #if defined(__aarch64__) && defined(__GCC_ASM_FLAG_OUTPUTS__)
 	bool any;
 
 	__asm__("cmp %1, %9\n\t"
-		"ccmp %2, %9, #0, hs\n\t" /* if none was below so far; else as it was: below */
+		/* compares if none was below so far; otherwise keeps the result "below" */
+		"ccmp %2, %9, #0, hs\n\t"
 		"ccmp %3, %9, #0, hs\n\t"
 		"ccmp %4, %9, #0, hs\n\t"
 		"ccmp %5, %9, #0, hs\n\t"
@@ -84,7 +92,8 @@ static inline bool is_any_below(const uint64_t h[8], uint64_t limit)
 #endif
 }
 
-/* One step for each byte, and all of them looked at together; who calls finds the one among the eight. */
+/* One step for each byte; eight hashes are checked together. The caller finds the cut among the
+ * eight. */
 static inline bool skip(const uint64_t *g, const uint8_t **q, const uint8_t *end, uint64_t limit, uint64_t *hash)
 {
 	const uint8_t *r = *q, *stop = end - (size_t)(end - r) % STRIDE;
@@ -109,7 +118,8 @@ static inline bool skip(const uint64_t *g, const uint8_t **q, const uint8_t *end
 }
 #endif
 
-/* The first place behind from, up to `to`, where the hash is below the limit; `to` + 1 if there is none. */
+/* The first position after `from`, up to `to`, where the hash is below the limit; `to` + 1 if there
+ * is none. */
 static size_t find_cut(const struct vv_cdc *c, const uint8_t *p, size_t from, size_t to, uint64_t limit, uint64_t *hash)
 {
 	const uint8_t *q = p + from, *end = p + to;

@@ -1,5 +1,6 @@
-/* Content-defined chunks: cuts follow from the bytes before them, so that what is inserted or deleted moves no cut far from it. A gear hash over
- * 64 bytes, with cuts less likely before the average and more likely after it (FastCDC, USENIX ATC 2016, 3.3). */
+/* Content-defined chunks: cuts depend on the bytes before them, so an insertion or a deletion moves
+ * no distant cut. The hash is a gear hash over 64 bytes. Cuts are less likely before the average
+ * length and more likely after it (FastCDC, USENIX ATC 2016, 3.3). */
 #ifndef VV_CORE_DEDUP_CDC_H
 #define VV_CORE_DEDUP_CDC_H
 
@@ -8,7 +9,7 @@
 #include <stdint.h>
 
 enum {
-	VV_CDC_WINDOW = 64, /* bytes that decide on a cut after them */
+	VV_CDC_WINDOW = 64, /* bytes that decide about a cut after them */
 	VV_CDC_MIN = 4 << 10,
 	VV_CDC_AVG = 8 << 10,
 	VV_CDC_MAX = 64 << 10,
@@ -16,14 +17,15 @@ enum {
 
 struct vv_cdc {
 	size_t min, turn, max;
-	uint64_t rare, frequent; /* hashes below cut: before `turn`, after it */
+	uint64_t rare, frequent; /* limits: a smaller hash is a cut; before `turn`, after it */
 	uint64_t gear[256];
 };
 
-/* VV_CDC_WINDOW <= min < avg < max <= 2^30, or VV_EINVAL. The same cuts everywhere and for ever. */
+/* VV_CDC_WINDOW <= min < avg < max <= 2^30, or VV_EINVAL. The cuts are the same on every machine
+ * and in every version. */
 int vv_cdc_init(struct vv_cdc *c, size_t min, size_t avg, size_t max);
-/* The length of the chunk that begins at p, of which there are n bytes; 0: they do not tell, more are needed (max always do). last: after them
- * there are no more. */
+/* Returns the length of the chunk that begins at p, or 0 if the n bytes there do not decide it. At
+ * `max` bytes it is always decided. With `last`, no bytes follow these n. */
 size_t vv_cdc_next(const struct vv_cdc *c, const uint8_t *p, size_t n, bool last);
 
 #endif

@@ -1,9 +1,11 @@
-/* Tan 2023: dedup of small chunks, *grains*, within a set of regions and in time. docs/dedup.md is the specification: what comes out depends
- * on the bytes alone, not on who does it, in how many threads, on which machine.
+/* Tan 2023: dedup of small chunks, *grains*, within a set of regions and over time. docs/dedup.md
+ * is the specification. The result depends on the bytes alone, not on the caller, the number of
+ * threads or the machine.
  *
- * The whole grains of all regions of a set are numbered; each region begins at a multiple of VV_GRAIN_TILE. What is left of a
- * region, less than a grain, is its tail and none of our business. An epoch is looked at in slices of VV_GRAIN_SLICE numbers. What has changed
- * is told in pieces, none of which goes over the border of a slice; the bytes that are new are the epoch's *data*, grain by grain. */
+ * The complete grains of all regions of a set are numbered; each region begins at a multiple of
+ * VV_GRAIN_TILE. The rest of a region, less than a grain, is its tail and is not handled here. An
+ * epoch is processed in slices of VV_GRAIN_SLICE numbers. Changes are described by pieces, none of
+ * which crosses the border of a slice. The new bytes are the epoch's *data*, grain by grain. */
 #ifndef VV_CORE_DEDUP_GRAIN_H
 #define VV_CORE_DEDUP_GRAIN_H
 
@@ -19,7 +21,8 @@ enum {
 	VV_GRAIN_SLICE = 1 << 21, /* numbers */
 };
 
-#define VV_GRAIN_LIMIT ((uint64_t)1 << 31) /* digests at most, in a generation: a table of them has fewer than 2^32 slots */
+/* digests at most, in a generation: a table of them has fewer than 2^32 slots */
+#define VV_GRAIN_LIMIT ((uint64_t)1 << 31)
 #define VV_GRAIN_NUMBERS (UINT32_MAX - (uint64_t)VV_GRAIN_SLICE) /* at most, in a set */
 
 enum vv_method { VV_METHOD_FULL, VV_METHOD_BASIC, VV_METHOD_LIST, VV_METHOD_TREE, VV_METHOD_RUN };
@@ -27,8 +30,10 @@ enum vv_method { VV_METHOD_FULL, VV_METHOD_BASIC, VV_METHOD_LIST, VV_METHOD_TREE
 enum vv_piece_kind {
 	VV_PIECE_ZERO,   /* zeros */
 	VV_PIECE_NEW,    /* the epoch's data, from grain `number` of it on */
-	VV_PIECE_COPY,   /* the data of epoch `ordinal`, this one or an older, from grain `number` of it on */
-	VV_PIECE_REPEAT, /* what this epoch has `number` grains before each; that may be in the piece itself */
+	/* the data of epoch `ordinal`, this one or an older, from grain `number` of it on */
+	VV_PIECE_COPY,
+	/* each grain repeats the one `number` grains before it, which may be in the same piece */
+	VV_PIECE_REPEAT,
 };
 
 /* `len` grains from number `at` on. */
@@ -38,7 +43,8 @@ struct vv_piece {
 	uint64_t from; /* kind << 62 | ordinal << 40 | number; the ordinal is 0 but for COPY */
 };
 
-#define VV_GRAIN_ORDINALS (1u << 22) /* ordinals are below this; an ordinal is the number of an epoch in a session, given by the engine */
+/* ordinals are below this; the engine numbers the epochs of a session with them */
+#define VV_GRAIN_ORDINALS (1u << 22)
 
 static inline uint64_t vv_grain_from(enum vv_piece_kind kind, uint32_t ordinal, uint64_t number)
 {
@@ -65,20 +71,26 @@ struct vv_span {
 	uint64_t id; /* the same in all epochs in which it is the same region */
 	uint8_t *p;
 	uint64_t len;
-	const uint64_t *maybe; /* a bit per 4096 bytes: those that may have changed since the last pass; NULL: all */
+	/* a bit per 4096 bytes: those that may have changed since the last pass; NULL: all */
+	const uint64_t *maybe;
 	uint32_t first; /* number of its first grain: vv_grain_number_spans */
-	uint32_t n;     /* whole grains */
+	uint32_t n;     /* complete grains */
 };
 
-/* Numbers the spans' grains; *end: one more than the highest number, a multiple of VV_GRAIN_TILE. */
+/* Numbers the spans' grains; *end: one more than the highest number, a multiple of
+ * VV_GRAIN_TILE. */
 int vv_grain_number_spans(struct vv_span *span, size_t n, uint32_t chunk, uint32_t *end);
-/* The span that a grain's number is of. */
+/* The span that contains the grain of this number. */
 size_t vv_grain_span_of(const struct vv_span *span, size_t n, uint32_t number);
-/* How many digests are remembered in each of the two generations, if `memory` bytes may be used in all beside the regions: they pay for a
- * digest of each grain, the work on a slice (64 bytes per number of it, but no more than a quarter of them), and two tables whose slots of 24 bytes are three quarters full; 1024 at least.
- * With `states` no more than so many for each number, and 1024. Of the method `tree`, which has four tables, half as many. */
+/* The number of digests to remember in each of the two generations, at least 1024. `memory` is the
+ * total in bytes, without the regions. It pays for a digest of each grain, the work on a slice, and
+ * two tables. The work takes 64 bytes per number of a slice, but at most a quarter of `memory`. The
+ * tables have slots of 24 bytes and are three quarters full. With `states`, the limit is at most
+ * `states` for each number plus 1024. The method `tree` has four tables and remembers half as
+ * many. */
 size_t vv_grain_limit(uint64_t memory, uint32_t end, uint32_t states);
-/* The error that the bytes at `offset` of region `id` have the digest of those at another place, or with zero of as many zeros, and are not equal. */
+/* Sets and returns the error of a collision. The bytes at `offset` of region `id` have the digest
+ * of bytes at another place and differ from them. zero: the other bytes are zeros. */
 int vv_grain_collide(uint32_t chunk, uint64_t id, uint64_t offset, bool zero, uint64_t other, uint64_t other_offset);
 const char *vv_grain_method_name(enum vv_method method);
 

@@ -44,7 +44,8 @@ size_t vv_grain_pieces_list(const struct vv_find *f, size_t n, struct vv_piece *
 /* One way through both: A-runs are i..end, the B-run that i is in is b..b_end. */
 size_t vv_grain_pieces_run(const struct vv_find *f, size_t n, struct vv_piece *out)
 {
-	size_t n_out = 0, b = 0, b_end = 0, repeated = SIZE_MAX; /* the B-run of the last piece, if that is a REPEAT */
+	/* the B-run of the last piece, if that is a REPEAT */
+	size_t n_out = 0, b = 0, b_end = 0, repeated = SIZE_MAX;
 
 	for (size_t i = 0, end; i < n; i = end) {
 		bool repeat;

@@ -1,5 +1,5 @@
-/* The pieces of the methods basic, list and run (docs/dedup.md, section 3), from what was found out about each grain of a slice that has
- * changed. */
+/* The pieces of the methods basic, list and run (docs/dedup.md, section 3). They are made from the
+ * finds, one for each changed grain of a slice. */
 #ifndef VV_CORE_DEDUP_GRAIN_PIECES_H
 #define VV_CORE_DEDUP_GRAIN_PIECES_H
 
@@ -7,11 +7,14 @@
 
 struct vv_find { /* a grain that has changed */
 	uint32_t at;   /* its number */
-	uint32_t back; /* so many before it is the nearest of the slice that has changed and has the same digest; 0: none, or zero */
+	/* distance to the nearest earlier changed grain of the slice with the same digest; 0: none,
+	 * or zero */
+	uint32_t back;
 	uint64_t from; /* ZERO, NEW or COPY, as in vv_piece */
 };
 
-/* Of n finds of one slice, ascending; room for n pieces, of which there may be fewer: returns how many. */
+/* Takes n finds of one slice, ascending; `out` has room for n pieces. Returns the number of pieces,
+ * which may be smaller. */
 size_t vv_grain_pieces_list(const struct vv_find *f, size_t n, struct vv_piece *out);
 size_t vv_grain_pieces_run(const struct vv_find *f, size_t n, struct vv_piece *out);
 

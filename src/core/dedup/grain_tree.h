@@ -1,5 +1,6 @@
-/* The pieces of the method tree (docs/dedup.md, section 3): Tan 2023's Merkle tree over the numbers of a slice, by its subtrees that have changed in
- * one way. Nothing is kept of the others, so the work follows from the number of grains that have changed. */
+/* The pieces of the method tree (docs/dedup.md, section 3): Tan 2023's Merkle tree over the numbers
+ * of a slice. A piece is a subtree that has changed in one way. Unchanged subtrees are not kept, so
+ * the work is proportional to the number of changed grains. */
 #ifndef VV_CORE_DEDUP_GRAIN_TREE_H
 #define VV_CORE_DEDUP_GRAIN_TREE_H
 
@@ -12,15 +13,18 @@ struct vv_grain_tree_node {
 	uint32_t leaf;   /* the first of its leaves among the finds */
 };
 
-/* What the work needs beside the finds: room for as many nodes and heights as there are finds. */
+/* Working memory in addition to the finds: room for as many nodes and heights as there are
+ * finds. */
 struct vv_grain_tree_work {
 	struct vv_grain_tree_node *node;
 	uint8_t *height; /* of the piece that begins with a find */
 };
 
-/* Of n finds of one slice, ascending, with the digest of each number of the slice. The first `take` finds take part in `nodes`, for which
- * vv_known_grains_begin was asked with the number of those that are not zero. The place of a find that is the first of a piece may change. Room for
- * n pieces, which may be that of the nodes: returns how many. */
+/* Takes n finds of one slice, ascending, with the digest of each number of the slice. The first
+ * `take` finds take part in `nodes`. The caller has called vv_known_grains_begin with the number of
+ * finds that are not zero. The place of a find that is the first of a piece may change. There is
+ * room for n pieces in `out`, which may be the memory of the nodes. Returns the number of
+ * pieces. */
 size_t vv_grain_tree_pieces(struct vv_find *f, size_t n, size_t take, const struct vv_digest *slice, uint32_t ordinal,
 		      struct vv_known_grains *nodes, const struct vv_grain_tree_work *w, struct vv_piece *out);
 /* Enters the nodes that are NEW, and nothing else. */

@@ -1,5 +1,6 @@
-/* Open addressing with linear probing. A slot has four bytes: what the entry's number leaves of them is filled from the digest, so that
- * a probe touches an entry only when it is likely to be the right one. The table grows by quarters, and where it is. */
+/* Open addressing with linear probing. A slot has four bytes: the number of the entry, and bits of
+ * the digest in the rest. A probe therefore touches an entry only when it is likely to be the right
+ * one. The table grows by quarters, and in place. */
 #include "core/dedup/index.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -8,7 +9,7 @@
 
 #define MAX_POS (1ull << 40)
 #define MAX_LAYERS (1u << 24)
-enum { AHEAD = 8 }; /* entries whose slots are asked for before they are needed */
+enum { AHEAD = 8 }; /* entries whose slots are prefetched */
 
 void vv_index_fini(struct vv_index *x)
 {
@@ -19,7 +20,7 @@ void vv_index_fini(struct vv_index *x)
 	*x = (struct vv_index){ 0 };
 }
 
-/* Room for `cap` entries, more or less than there was; what is there stays. */
+/* Makes room for `cap` entries, more or fewer than before; the existing entries stay. */
 static int resize(struct vv_index *x, size_t cap)
 {
 	struct vv_digest *digest = vv_mem_grow(x->digest, cap, sizeof(*digest));
@@ -78,7 +79,7 @@ void vv_index_prefetch(const struct vv_index *x, const struct vv_digest *d)
 		__builtin_prefetch(&x->slot[home(x, d)]);
 }
 
-/* The slot that holds d, or the empty one where it would go. */
+/* The slot that holds d, or the empty slot for it. */
 static size_t probe(const struct vv_index *x, const struct vv_digest *d)
 {
 	uint32_t its = tag(x, d);
@@ -100,7 +101,8 @@ uint32_t vv_index_find(const struct vv_index *x, const struct vv_digest *d)
 	return x->slot[i] ? number_in(x, x->slot[i]) : VV_INDEX_NONE;
 }
 
-/* Puts entries into the table, those of a set or, without one, all: of equal digests the one that is there, or else the first, is the one that is found. */
+/* Puts the entries of a set into the table, or all entries if `set` is NULL. Of equal digests the
+ * one in the table is found, or else the first. */
 static void fill(struct vv_index *x, const uint8_t *set)
 {
 	for (size_t k = 0; k < x->n; k++) {
@@ -116,7 +118,7 @@ static void fill(struct vv_index *x, const uint8_t *set)
 	}
 }
 
-/* For n entries: at most seven tenths full, and more than five after growth. */
+/* The slots for n entries: at most seven tenths full, and more than five tenths after growth. */
 static size_t slots_for(size_t n)
 {
 	size_t size = 1024;
@@ -151,7 +153,8 @@ static void include(uint8_t *set, uint32_t number)
 	set[number / 8] |= (uint8_t)(1u << number % 8);
 }
 
-/* What was found is found: of equal digests that need not be the first. */
+/* Every entry that was found before is found afterwards; of equal digests that need not be the
+ * first. */
 static int rehash(struct vv_index *x, size_t n)
 {
 	uint8_t *found = vv_mem_new(x->n / 8 + 1, 1);
@@ -242,7 +245,8 @@ void vv_index_move(struct vv_index *x, uint32_t number, uint64_t source, uint64_
 	x->where[number] = source << 40 | pos;
 }
 
-/* The slot still has the old tag: who looks for that content is told by the digest that it is not there. A second slot could be one too many. */
+/* The slot keeps the old tag. A search for the old content compares the digest and fails. A second
+ * slot for the entry could overfill the table. */
 void vv_index_rename(struct vv_index *x, uint32_t number, const struct vv_digest *d)
 {
 	x->digest[number] = *d;
@@ -261,7 +265,7 @@ void vv_index_truncate(struct vv_index *x, size_t n)
 	fill(x, NULL);
 }
 
-/* Those that stay and their sources move down. */
+/* Moves the remaining entries and their sources down. */
 static void close_ranks(struct vv_index *x, uint32_t *moved, uint32_t *source)
 {
 	size_t n = 0, n_layers = 0;
@@ -286,7 +290,7 @@ static void close_ranks(struct vv_index *x, uint32_t *moved, uint32_t *source)
 	x->n_layers = n_layers;
 }
 
-/* The new numbers of those that stay and are found; how many these are. */
+/* Collects the new numbers of the entries that stay and are found; returns how many they are. */
 static size_t found_of(const struct vv_index *x, const uint32_t *moved, uint8_t *set)
 {
 	size_t n = 0;
@@ -315,13 +319,14 @@ int vv_index_compact(struct vv_index *x, uint32_t *moved, uint32_t *source)
 	found = found_of(x, moved, set);
 	size = slots_for(n);
 	if (x->slot && empty_slots(x, size < x->n_slots ? size : x->n_slots) < 0)
-		memset(x->slot, 0, x->n_slots * sizeof(*x->slot)); /* it could not be made shorter */
+		/* it could not be made shorter */
+		memset(x->slot, 0, x->n_slots * sizeof(*x->slot));
 	fill(x, set);
 	if (found < n)
-		fill(x, NULL); /* some stay that another hid, which goes */
+		fill(x, NULL); /* an entry that goes may have hidden an equal one that stays */
 	vv_mem_free(set);
 	if (resize(x, n) < 0)
-		vv_err_clear(); /* then it has more room than it needs */
+		vv_err_clear(); /* then the table has more room than it needs */
 	return 0;
 }
 

@@ -7,7 +7,7 @@ enum { LEAST_SLOTS = 64 };
 
 #define USED ((uint64_t)VV_PIECE_COPY << 62)
 
-/* Three quarters full, and never full. */
+/* The slots for n entries: three quarters full, and never full. */
 static size_t slots_for(size_t n)
 {
 	return n + n / 3 + LEAST_SLOTS;
@@ -24,7 +24,7 @@ static size_t after(const struct vv_known_grains_table *t, size_t at)
 	return at + 1 < t->cap ? at + 1 : 0;
 }
 
-/* Its slot, or the empty one where it would be. */
+/* The slot of d, or the empty slot for it. */
 static struct vv_known_grains_slot *look(const struct vv_known_grains_table *t, const struct vv_digest *d)
 {
 	size_t at = home(t, d);
@@ -40,7 +40,7 @@ static void drop(struct vv_known_grains_table *t)
 	*t = (struct vv_known_grains_table){ 0 };
 }
 
-/* The same entries in `cap` slots. */
+/* Moves the entries into `cap` slots. */
 static int resize(struct vv_known_grains_table *t, size_t cap)
 {
 	struct vv_known_grains_table other = { .slot = vv_mem_map_wide(cap * sizeof(*t->slot)), .cap = cap, .n = t->n };
@@ -55,8 +55,9 @@ static int resize(struct vv_known_grains_table *t, size_t cap)
 	return 0;
 }
 
-/* Room for n entries. Beside aged, young has all its room at once: for a moment there are both the old slots and the new ones, and together
- * they must not be more than two full generations have. */
+/* Makes room for n entries. If there is an aged generation, young gets all its room at once. For a
+ * moment both the old and the new slots exist. Together they must not exceed two full
+ * generations. */
 static int reserve(struct vv_known_grains *k, size_t n)
 {
 	struct vv_known_grains_table *t = &k->young;
@@ -64,7 +65,7 @@ static int reserve(struct vv_known_grains *k, size_t n)
 
 	if (want <= t->cap)
 		return 0;
-	want += want / 2; /* so that it is not soon the same again */
+	want += want / 2; /* so that the next growth is not soon */
 	return resize(t, k->aged.cap || want > most ? most : want);
 }
 
@@ -113,7 +114,8 @@ int vv_known_grains_begin(struct vv_known_grains *k, size_t n, size_t *take)
 	return 0;
 }
 
-/* What is not there is looked for in some slots. Always inline: a compiler may leave out calls of a function that does nothing else. */
+/* Prefetches several lines: a search for an unknown digest visits several slots. Always inline: a
+ * compiler may leave out calls of a function that only prefetches. */
 static inline __attribute__((always_inline)) void prefetch(const struct vv_known_grains_table *t, const struct vv_digest *d)
 {
 	enum { LINE = 64, LINES = 2 };
@@ -136,7 +138,7 @@ static void fill(struct vv_known_grains *k, struct vv_known_grains_slot *slot, c
 	k->young.n++;
 }
 
-/* Its slot in young, to where it comes from aged; or the empty one where it would be. */
+/* The slot of d in young, after moving its entry there from aged; or the empty slot for it. */
 static struct vv_known_grains_slot *meet(struct vv_known_grains *k, const struct vv_digest *d)
 {
 	struct vv_known_grains_slot *slot = look(&k->young, d), *old;
@@ -172,7 +174,7 @@ bool vv_known_grains_enter(struct vv_known_grains *k, const struct vv_digest *d,
 	return false;
 }
 
-/* Those that follow close up, as if it had never been there. */
+/* The entries that follow move up, as if the removed one had never been there. */
 static void remove_at(struct vv_known_grains_table *t, size_t hole)
 {
 	for (size_t at = after(t, hole); t->slot[at].place; at = after(t, at)) {

@@ -1,5 +1,6 @@
-/* Chen 2016's chunks: a Rabin fingerprint of the last 48 bytes decides on a cut (Rabin, 1981; LBFS, SOSP 2001, 3.1). The same contract as core/dedup/cdc.h, which is
- * faster and spreads the lengths less; this one is what the paper measured. */
+/* Chen 2016's chunks: a Rabin fingerprint of the last 48 bytes decides about a cut (Rabin 1981;
+ * LBFS, SOSP 2001, 3.1). The contract is that of core/dedup/cdc.h, which is faster and spreads the
+ * lengths less. The paper measured the method of this file. */
 #ifndef VV_CORE_DEDUP_RABIN_H
 #define VV_CORE_DEDUP_RABIN_H
 
@@ -18,15 +19,16 @@ enum {
 
 struct vv_rabin {
 	size_t min, max;
-	uint64_t mask; /* a cut is where these bits of the fingerprint are all set */
-	uint64_t in[256];  /* what the bits that leave at the top stand for */
-	uint64_t out[256]; /* what a byte adds that is about to leave the window */
+	uint64_t mask; /* a cut is at a fingerprint that has all of these bits set */
+	uint64_t in[256];  /* the value of the bits that leave at the top */
+	uint64_t out[256]; /* the contribution of a byte that is about to leave the window */
 };
 
-/* VV_RABIN_WINDOW <= min < avg < max <= 2^30, avg a power of two, or VV_EINVAL. The same cuts everywhere and for ever. */
+/* VV_RABIN_WINDOW <= min < avg < max <= 2^30, avg a power of two, or VV_EINVAL. The cuts are the
+ * same on every machine and in every version. */
 int vv_rabin_init(struct vv_rabin *r, size_t min, size_t avg, size_t max);
-/* The length of the chunk that begins at p, of which there are n bytes; 0: they do not tell, more are needed (max always do). last: after them
- * there are no more. */
+/* Returns the length of the chunk that begins at p, or 0 if the n bytes there do not decide it. At
+ * `max` bytes it is always decided. With `last`, no bytes follow these n. */
 size_t vv_rabin_next(const struct vv_rabin *r, const uint8_t *p, size_t n, bool last);
 
 #endif

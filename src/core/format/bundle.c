@@ -1,5 +1,5 @@
-/* The directory of a bundle. What a writer gives and what a file says is held to the same rules: layers of the bundle's own
- * epoch and ranks, ascending, on pages of their own. */
+/* The directory of a bundle. Members given by a writer and members read from a file obey the same
+ * rules. They are layers of the bundle's own epoch and ranks, ascending, on pages of their own. */
 #include "core/format/bundle.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -30,7 +30,8 @@ uint64_t vv_bundle_end(const struct vv_bundle *b)
 	return b->n ? page_up(b->v[b->n - 1].off + b->v[b->n - 1].len) : 0;
 }
 
-/* Takes one more member, for which there is room, if it fits behind the others; `code` is whose fault it is if not. */
+/* Adds one member, for which there is room, if it fits behind the others; otherwise returns the
+ * error `code`. */
 static int add(struct vv_bundle *b, const struct vv_member *m, int code)
 {
 	uint64_t epoch = 0;
@@ -102,7 +103,8 @@ int vv_bundle_put(const struct vv_bundle *b, struct vv_buf *out)
 	vv_wire_put_u16(out, 0);
 	vv_buf_add(out, magic, sizeof(magic));
 	vv_wire_put_u64(out, vv_digest_check(out->p + start + len - VV_BUNDLE_TRAILER, VV_BUNDLE_TRAILER - 8));
-	vv_buf_add(out, out->p + start, len); /* in the room made above: it does not move */
+	/* in the room reserved above: the buffer does not move */
+	vv_buf_add(out, out->p + start, len);
 	return vv_buf_check(out);
 }
 
@@ -130,7 +132,8 @@ int vv_bundle_get_trailer(struct vv_bundle_trailer *t, const uint8_t trailer[VV_
 	return 0;
 }
 
-/* Behind the entries nothing but zeros, and no page more than is needed: a directory has one form. */
+/* The entries are followed by zeros only, and by no more pages than needed: a directory has one
+ * form. */
 static bool ends_well(struct vv_wire *w, size_t len)
 {
 	size_t left = vv_wire_left(w);

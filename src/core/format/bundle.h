@@ -1,5 +1,5 @@
-/* A bundle: one file with the layers of several ranks of an epoch side by side, and a directory, twice, at its end.
- * docs/format.md, section 9. */
+/* A bundle: one file with the layers of several ranks of an epoch side by side. A directory is at
+ * its end, twice. docs/format.md, section 9. */
 #ifndef VV_CORE_FORMAT_BUNDLE_H
 #define VV_CORE_FORMAT_BUNDLE_H
 
@@ -12,7 +12,7 @@ enum {
 	VV_BUNDLE_DIR_MAX = 4 << 20,
 };
 
-struct vv_member { /* as whoever writes a bundle says it */
+struct vv_member { /* as given by the writer of a bundle */
 	const char *name; /* the last component of an object's name */
 	uint64_t off;
 	uint64_t len;
@@ -25,10 +25,10 @@ struct vv_bundle_entry {
 };
 
 struct vv_bundle {
-	uint64_t epoch; /* these three as the name of the file says */
+	uint64_t epoch; /* these three are part of the file's name */
 	uint32_t first;
 	uint32_t last;
-	struct vv_bundle_entry *v; /* by rank, and by place */
+	struct vv_bundle_entry *v; /* ascending by rank, and by place */
 	size_t n;
 };
 
@@ -40,11 +40,11 @@ struct vv_bundle_trailer {
 };
 
 void vv_bundle_fini(struct vv_bundle *b);
-/* Adds what a writer says of its members: VV_EINVAL if no bundle of that name can be like that. */
+/* Adds the members of a writer: VV_EINVAL if no bundle of that name can have them. */
 int vv_bundle_set(struct vv_bundle *b, const struct vv_member *m, size_t n);
-/* Where the members end, and the directory begins. */
+/* The end of the members, where the directory begins. */
 uint64_t vv_bundle_end(const struct vv_bundle *b);
-/* Both copies of the directory. */
+/* Writes both copies of the directory. */
 int vv_bundle_put(const struct vv_bundle *b, struct vv_buf *out);
 
 int vv_bundle_get_trailer(struct vv_bundle_trailer *t, const uint8_t trailer[VV_BUNDLE_TRAILER], uint64_t file_len);

@@ -47,7 +47,7 @@ void vv_copies_section_sort(struct vv_copies_section *c)
 	c->n = n;
 }
 
-/* What the numbers of the next entry are counted from. */
+/* The origin of the relative numbers of the next entry. */
 static struct vv_copy origin(const struct vv_copy *last, uint32_t rank)
 {
 	struct vv_copy o = { .rank = rank };

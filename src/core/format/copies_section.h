@@ -1,11 +1,13 @@
-/* Content that several hosts hold is stored by more than one of them (option copies): each layer that has such a copy says where the
- * others are. docs/format.md, section 4, kind 8. */
+/* Content that several hosts hold is stored by more than one of them (option copies). Each layer
+ * with such a copy names the places of the others. docs/format.md, section 4, kind 8. */
 #ifndef VV_CORE_FORMAT_COPIES_SECTION_H
 #define VV_CORE_FORMAT_COPIES_SECTION_H
 
 #include "base/wire.h"
 
-struct vv_copy { /* bytes pos..pos+len of this layer's payload are also in that of another rank in the same epoch, from `at` on */
+/* bytes pos..pos+len of this layer's payload are also in that of another rank of the epoch, from
+ * `at` on */
+struct vv_copy {
 	uint64_t pos, len;
 	uint64_t at;
 	uint32_t rank;
@@ -18,11 +20,13 @@ struct vv_copies_section {
 
 void vv_copies_section_fini(struct vv_copies_section *c);
 int vv_copies_section_add(struct vv_copies_section *c, const struct vv_copy *copy);
-/* By rank and position, joined where they follow each other: as they are stored. */
+/* Sorts by rank and position and joins adjacent entries: the stored form. */
 void vv_copies_section_sort(struct vv_copies_section *c);
 
-void vv_copies_section_put(const struct vv_copies_section *c, struct vv_buf *out); /* of those that are settled */
-/* c must start empty; the layer is `self` of `ranks`, with a payload of that length. */
+/* c must be sorted */
+void vv_copies_section_put(const struct vv_copies_section *c, struct vv_buf *out);
+/* c must start empty; the layer belongs to rank `self` of `ranks`, and its payload has `payload`
+ * bytes. */
 int vv_copies_section_get(struct vv_copies_section *c, const void *p, size_t n, uint32_t self, uint32_t ranks, uint64_t payload);
 
 #endif

@@ -1,5 +1,6 @@
-/* XXH3 through the xxhash header alone (inlined: short chunks would pay for a call), SHA-256 by our own base/sha256. The loops are compiled once for
- * each level of the processor's vector units (base/cpu.h). */
+/* XXH3 through the xxhash header alone (inlined, because a call is expensive for short chunks),
+ * SHA-256 by base/sha256. The loops are compiled once for each level of the processor's vector
+ * units (base/cpu.h). */
 #include "core/format/digest.h"
 #include "base/cpu.h"
 #include "base/sha256.h"
@@ -10,7 +11,7 @@
 
 _Static_assert(sizeof(XXH3_state_t) <= sizeof(struct vv_digest_stream), "stream state too small");
 
-/* What a level has: of one long input, and of many that are short. */
+/* The functions of a level: for one long input, and for many short ones. */
 struct digest_loops {
 	void (*xxh3)(const uint8_t *p, size_t n, const uint8_t *next, struct vv_digest *out);
 	uint64_t (*check)(const uint8_t *p, size_t n);
@@ -30,10 +31,10 @@ static void canonical(XXH128_hash_t h, struct vv_digest *out)
 	memcpy(out, c.digest, sizeof(*out));
 }
 
-enum { SHORT = 240 }; /* bytes: XXH3 has no loops for what is not longer */
+enum { SHORT = 240 }; /* bytes: XXH3 has no loops for inputs up to this length */
 
-/* XXH3 of a long input as its specification has it, with a copy inside. The names of the header's steps are not the library's
- * interface, so versions that were not tried take two passes. */
+/* XXH3 of a long input as its specification has it, with a copy inside. The names of the header's
+ * steps are not the library's interface, so untested versions take two passes. */
 #if XXH_VERSION_NUMBER >= 800 && XXH_VERSION_NUMBER <= 803 && (defined(__SSE2__) || (XXH_VECTOR == XXH_NEON && defined(__aarch64__)))
 enum { STRIPE = 64, STRIPES = (sizeof(XXH3_kSecret) - STRIPE) / 8, BLOCK = STRIPE * STRIPES };
 
@@ -58,10 +59,12 @@ enum { STRIPE = 64, STRIPES = (sizeof(XXH3_kSecret) - STRIPE) / 8, BLOCK = STRIP
 enum { VECTORS = STRIPE / WIDTH };
 
 typedef uint64_t lanes __attribute__((vector_size(WIDTH)));
-typedef uint64_t any_lanes __attribute__((vector_size(WIDTH), aligned(1), may_alias)); /* wherever they lie */
+/* unaligned */
+typedef uint64_t any_lanes __attribute__((vector_size(WIDTH), aligned(1), may_alias));
 
-/* XXH3 adds to a lane the product of the halves of its input, and the input of the lane beside it. These are exchanged at the end of a block, not
- * with every input: so they have sums of their own. */
+/* XXH3 adds to a lane the product of the halves of its input, and the input of the lane beside it.
+ * The latter are exchanged at the end of a block, not with every input, so they have sums of their
+ * own. */
 struct digest_sums {
 	lanes product[VECTORS], beside[VECTORS];
 };
@@ -79,8 +82,9 @@ static inline __attribute__((always_inline)) void add(struct digest_sums *s, uin
 	}
 }
 #else
-/* Two pairs of lanes. They are taken apart together, which is half of what the header does, pair by pair: a core with two vector units
- * is busy with that (Neoverse N1, 4 KiB pages from all over memory, copied: 700 ns each, by the header's way 880, memcpy alone 570). */
+/* Adds two pairs of lanes. Splitting them together is half of the header's work, which splits pair
+ * by pair. The splitting limits a core with two vector units. Measured on a Neoverse N1 with
+ * scattered 4 KiB pages, copied: 700 ns each, with the header's method 880, memcpy alone 570. */
 static inline void add_pairs(struct digest_sums *s, size_t k, uint8_t *out, const uint8_t *in, const uint8_t *secret)
 {
 	uint64x2_t a = vreinterpretq_u64_u8(vld1q_u8(in)), b = vreinterpretq_u64_u8(vld1q_u8(in + 16));
@@ -126,10 +130,14 @@ static inline __attribute__((always_inline)) void scramble(struct digest_sums *s
 	}
 }
 
-/* Far enough that memory has answered when the loop gets there. What lies elsewhere goes to the second cache: the first cannot wait for
- * so many lines at once. So pages of 4 KiB are fetched a page ahead (from all over memory, copied, Neoverse V1: 300 ns each, half a page ahead 370 to 400, by
- * way of the first cache 540, unaided 590; on a Xeon half a page is better by 2 %). What follows goes to the first: the core has begun to fetch it anyway (Neoverse N1: 430 ns, by way of the
- * second 510). Where nothing is copied less is enough (every tenth page, Neoverse N1: 560 ns each, 2 KiB ahead 685, unaided 800). */
+/* The prefetch distance: far enough that the data has arrived when the loop reaches it. Scattered
+ * pages go to the second-level cache, because the first cannot wait for so many lines at once.
+ * Pages of 4 KiB are therefore prefetched a page ahead. Measured on a Neoverse V1, scattered and
+ * copied: 300 ns each, half a page ahead 370 to 400. Through the first-level cache it takes 540 ns,
+ * without prefetches 590. On a Xeon half a page is better by 2 %. Adjacent pages go to the
+ * first-level cache: the core has begun to fetch them anyway. Measured on a Neoverse N1: 430 ns,
+ * through the second-level cache 510. Without a copy a shorter distance is enough. Measured on a
+ * Neoverse N1 with every tenth page: 560 ns each, 2 KiB ahead 685, without prefetches 800. */
 #if defined(__aarch64__)
 enum { AHEAD_COPIED_ELSEWHERE = 4096, ONE_LOOP = true };
 #else
@@ -145,7 +153,8 @@ static inline __attribute__((always_inline)) void fetch(const uint8_t *p, bool f
 		__builtin_prefetch(p, 0, SECOND);
 }
 
-/* The last stripe of an input has a secret of its own, a byte behind where that of a block's last one begins. */
+/* The last stripe of an input has a secret of its own. It begins a byte after the secret of a
+ * block's last stripe. */
 static inline __attribute__((always_inline)) void add_block(struct digest_sums *s, uint8_t *out, const uint8_t *in, const uint8_t *later,
 							    bool follows, bool last)
 {
@@ -159,7 +168,7 @@ static inline __attribute__((always_inline)) void add_block(struct digest_sums *
 	add(s, out ? out + END : NULL, in + END, XXH3_kSecret + (STRIPES - 1) * 8 + last);
 }
 
-/* What is left of an input that does not end with a block. */
+/* Adds the rest of an input that does not end with a block. */
 static inline __attribute__((always_inline)) void add_rest(struct digest_sums *s, uint8_t *out, const uint8_t *in, size_t n, const uint8_t *next,
 							   bool follows)
 {
@@ -173,9 +182,11 @@ static inline __attribute__((always_inline)) void add_rest(struct digest_sums *s
 	add(s, out ? out + n - STRIPE : NULL, in + n - STRIPE, XXH3_kSecret + sizeof(XXH3_kSecret) - STRIPE - 7);
 }
 
-/* n > SHORT bytes; out may be NULL. What comes so many bytes later is fetched meanwhile: beyond the end that is `next`. A last block that is whole goes through
- * the loop of all others: a core knows what is read in a row by the instructions that read it, and would begin anew with each chunk (Neoverse V1, 4 KiB
- * chunks in a row, copied: 227 ns each, with a loop of their own for last blocks 283). */
+/* Sums n > SHORT bytes; out may be NULL. Later bytes are prefetched in the meantime; the bytes at
+ * `next` follow the end. A complete last block goes through the loop of all other blocks. A core
+ * recognizes a sequential read by its instructions, and would start again with each chunk. Measured
+ * on a Neoverse V1, adjacent 4 KiB chunks, copied: 227 ns each, with a separate loop for last
+ * blocks 283. */
 static inline __attribute__((always_inline)) void sum(uint64_t acc[8], uint8_t *restrict out, const uint8_t *restrict in, size_t n,
 						      const uint8_t *next, bool follows)
 {
@@ -185,7 +196,8 @@ static inline __attribute__((always_inline)) void sum(uint64_t acc[8], uint8_t *
 
 	memcpy(s.product, start, sizeof(start));
 	if (!follows)
-		fetch(next + ahead - 1, false); /* what does not begin with a line of the cache ends in one more */
+		/* data that does not begin at a cache line ends in one more line */
+		fetch(next + ahead - 1, false);
 	for (; at + BLOCK <= n; at += BLOCK) {
 		const uint8_t *later = at + ahead < n ? in + at + ahead : next + (at + ahead - n);
 		bool last = at + BLOCK == n;
@@ -201,7 +213,7 @@ static inline __attribute__((always_inline)) void sum(uint64_t acc[8], uint8_t *
 		acc[k] = s.product[k * 8 / WIDTH][k % (WIDTH / 8)];
 }
 
-/* XXH3_mergeAccs, but with sums that need not go through memory. */
+/* XXH3_mergeAccs, but the sums need not go through memory. */
 static inline __attribute__((always_inline)) uint64_t merge_with(const uint64_t *acc, const uint8_t *secret, uint64_t start)
 {
 	for (size_t k = 0; k < 8; k += 2)
@@ -248,7 +260,8 @@ static uint64_t check_copy(uint8_t *restrict to, const uint8_t *restrict from, s
 	return merge(acc, n);
 }
 
-/* With loops of both kinds in turn a core that knows what is read in a row by its instructions would begin anew all the time. */
+/* A core may recognize a sequential read by its instructions. With ONE_LOOP, alternating loops
+ * would make such a core start again all the time. */
 static uint64_t check_copy_then(uint8_t *restrict to, const uint8_t *restrict from, size_t n, const uint8_t *next)
 {
 	uint64_t acc[8];
@@ -283,7 +296,8 @@ static uint64_t check_copy_then(uint8_t *restrict to, const uint8_t *restrict fr
 }
 #endif
 
-/* Inlined where the length is a constant: then nothing is left of XXH3's choice among its ways, and of the loops of a few turns. */
+/* Inlined for each constant length: the compiler then removes XXH3's choice of a method and unrolls
+ * short loops. */
 static inline __attribute__((always_inline)) void grains_of(size_t chunk, const uint8_t *p, size_t n, struct vv_digest *out)
 {
 	for (size_t i = 0; i < n; i++, p += chunk)
@@ -421,7 +435,8 @@ uint64_t vv_digest_check_parts(const struct iovec *iov, int n)
 	return vv_digest_stream_check(&s);
 }
 
-/* XXH3 keeps one state for its 64 and 128 bit results over long inputs; the two reset alike and finish differently. Whatever level adds to it. */
+/* XXH3 keeps one state for its 64 and 128 bit results over long inputs. The two are reset alike and
+ * finished differently. Any level may add to the state. */
 void vv_digest_stream_init(struct vv_digest_stream *s)
 {
 	XXH3_64bits_reset((XXH3_state_t *)s->opaque);

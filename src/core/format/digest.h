@@ -1,4 +1,5 @@
-/* Digests name content (16 bytes), checks guard stored bytes (8 bytes). XXH3 is the only reason xxhash.h is here. */
+/* Digests name content (16 bytes), checks guard stored bytes (8 bytes). XXH3 is the only reason
+ * xxhash.h is here. */
 #ifndef VV_CORE_FORMAT_DIGEST_H
 #define VV_CORE_FORMAT_DIGEST_H
 
@@ -19,7 +20,8 @@ typedef void (*vv_digest_fn)(const void *p, size_t n, struct vv_digest *out);
 vv_digest_fn vv_digest_of_kind(unsigned kind);
 /* XXH3-128 whatever the lineage's kind: heads in commit records. */
 void vv_digest_xxh3(const void *p, size_t n, struct vv_digest *out);
-/* The same, by a caller who will not read on behind it, but at `next`: that is fetched meanwhile. */
+/* The same, by a caller who will not read on behind it, but at `next`: that is fetched
+ * meanwhile. */
 void vv_digest_xxh3_then(const void *p, size_t n, const void *next, struct vv_digest *out);
 
 /* The digests of n adjacent grains of `chunk` bytes, of a kind that we know. */
@@ -37,14 +39,18 @@ struct iovec;
 uint64_t vv_digest_check(const void *p, size_t n);
 uint64_t vv_digest_check_parts(const struct iovec *iov, int n);
 
-/* Copies n bytes and returns the check of them: the core waits for memory anyway, so hashing hides behind copying. */
+/* Copies n bytes and returns the check of them: the core waits for memory anyway, so hashing hides
+ * behind copying. */
 uint64_t vv_digest_check_copy(void *restrict to, const void *restrict from, size_t n);
-/* Are these the bytes of that XXH3 digest, which may lie anywhere, not aligned? Of more than 240 bytes 64 bits are compared, which are their check: as much as is known of a block. */
+/* Are these the bytes of that XXH3 digest, which may lie anywhere, not aligned? Of more than 240
+ * bytes 64 bits are compared, which are their check: as much as is known of a block. */
 bool vv_digest_fits(const void *p, size_t n, const struct vv_digest *want);
-/* The same while they are copied, whatever they are; `next` is where the caller will read after this. */
+/* The same while they are copied, whatever they are; `next` is where the caller will read after
+ * this. */
 bool vv_digest_fits_copy(void *restrict to, const void *restrict from, size_t n, const void *next, const struct vv_digest *want);
 
-/* The same in pieces: a caller that moves the bytes checks them while they are still in the cache. */
+/* The same in pieces: a caller that moves the bytes checks them while they are still in the
+ * cache. */
 struct vv_digest_stream {
 	_Alignas(64) uint8_t opaque[576];
 };

@@ -1,5 +1,6 @@
-/* The head of a layer: who it is, its regions, and where every byte lives. Written once, never changed; the commit
- * record holds its digest. docs/format.md, section 4, kinds 1 to 5. */
+/* The head of a layer: its identity, its regions, and the place of every byte. It is written once
+ * and never changed; the commit record holds its digest. docs/format.md, section 4, kinds 1 to
+ * 5. */
 #ifndef VV_CORE_FORMAT_HEAD_H
 #define VV_CORE_FORMAT_HEAD_H
 
@@ -32,7 +33,7 @@ enum vv_type {
 	VV_TYPES
 };
 
-struct vv_shape { /* what a region is, besides where */
+struct vv_shape { /* the type and dimensions of a region */
 	uint64_t len;
 	uint32_t chunk;
 	uint8_t type;
@@ -70,28 +71,28 @@ struct vv_head {
 
 void vv_head_fini(struct vv_head *h);
 
-/* One function per section, in file order. The encoders cannot fail but by the buffer's own memory. */
+/* One function per section, in file order. The encoders fail only if the buffer has no memory. */
 void vv_head_put_ident(const struct vv_head *h, struct vv_buf *b);
 void vv_head_put_regions(const struct vv_head *h, struct vv_buf *b);
 int vv_head_put_sources_and_runs(const struct vv_head *h, struct vv_buf *sources, struct vv_buf *runs);
 void vv_head_put_stats(const struct vv_head *h, struct vv_buf *b);
 
-/* The decoders take bytes whose check has been verified, and trust none of them. h must start empty; ident and
- * regions come first, because the runs are checked against them. */
+/* The decoders take bytes whose check has been verified, and trust none of them. The head must
+ * start empty. Ident and regions come first, because the runs are checked against them. */
 int vv_head_get_ident(struct vv_head *h, const void *p, size_t n);
 int vv_head_get_regions(struct vv_head *h, const void *p, size_t n);
 int vv_head_get_runs(struct vv_head *h, const void *sources, size_t n_sources, const void *runs, size_t n_runs);
 int vv_head_get_stats(struct vv_head *h, const void *p, size_t n);
 
-uint64_t vv_head_stat(const struct vv_head *h, const char *name); /* 0 if it is not there */
-/* Nothing is added for a value of 0, which is what is read where there is nothing. */
+uint64_t vv_head_stat(const struct vv_head *h, const char *name); /* 0 if it is absent */
+/* Nothing is added for a value of 0, because an absent value reads as 0. */
 int vv_head_add_stat(struct vv_head *h, const char *name, uint64_t value);
 
 const char *vv_head_type_name(unsigned type);
 size_t vv_head_type_size(unsigned type);
-/* Is the shape one that the format allows? An error that says why not. */
+/* Does the format allow the shape? Returns an error with the reason if not. */
 int vv_head_check_shape(const char *name, const struct vv_shape *s);
-/* As many elements of the same type in the same dimensions; they may be cut into other chunks. */
+/* The same number of elements of the same type in the same dimensions; the chunks may differ. */
 bool vv_head_same_shape(const struct vv_shape *a, const struct vv_shape *b);
 
 #endif

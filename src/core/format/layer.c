@@ -1,4 +1,5 @@
-/* The frame around heads and payloads. A file without gaps: each byte is in one part, each part under a check. */
+/* The frame around heads and payloads. A file without gaps: each byte is in one part, each part
+ * under a check. */
 #include "core/format/layer.h"
 #include "base/err.h"
 #include <string.h>
@@ -51,13 +52,13 @@ static void put_section(struct vv_frame *f, struct vv_buf *out, uint64_t off, ui
 	vv_buf_add(out, p, n);
 }
 
-/* What is read before anything else, and what is random. */
+/* IDENT is read before everything else, and digests are random. */
 static bool is_plain(uint32_t kind)
 {
 	return kind == VV_SECTION_IDENT || kind == VV_SECTION_DIGESTS;
 }
 
-/* As it is, or coded where that is much shorter. */
+/* Puts a section as it is, or compressed if that is much shorter. */
 static void put_table(struct vv_frame *f, struct vv_buf *out, uint64_t off, uint32_t kind, uint32_t flags,
 		      const struct vv_buf *table, vv_layer_coder code)
 {
@@ -73,7 +74,7 @@ static void put_table(struct vv_frame *f, struct vv_buf *out, uint64_t off, uint
 							  vv_digest_check(out->p + at, out->n - at) };
 }
 
-/* Plain; without the digests themselves if there is a gap for them. */
+/* Puts the section uncompressed; without the digests themselves if there is a gap for them. */
 static void put_digests(struct vv_frame *f, const struct vv_digests *d, uint64_t off, struct vv_buf *out, struct vv_layer_gap *gap)
 {
 	size_t at = out->n, bytes = d->n * sizeof(*d->v);
@@ -94,7 +95,7 @@ static void put_digests(struct vv_frame *f, const struct vv_digests *d, uint64_t
 	f->section[f->n++] = (struct vv_section){ VV_SECTION_DIGESTS, 0, off + at, out->n - at + (gap ? bytes : 0), vv_digest_stream_check(&check) };
 }
 
-/* Returns what `off` is for what is put behind them. */
+/* Returns the new `off`, for the parts that follow. */
 static uint64_t put_payload_sections(struct vv_frame *f, const struct vv_blocks *blocks, const struct vv_digests *digests, const struct vv_copies_section *copies,
 				     const struct vv_era_table *eras, vv_layer_coder code, uint64_t off, struct vv_buf *out, struct vv_layer_gap *gap)
 {
@@ -190,9 +191,11 @@ int vv_layer_put_tail_kept(const struct vv_frame *was, const uint8_t *head_bytes
 uint64_t vv_layer_digests_check(const struct vv_buf *out)
 {
 	struct vv_wire w = vv_wire_over(out->p + out->n - VV_LAYER_TRAILER + 8, 4);
-	size_t behind = (size_t)(vv_wire_u32(&w) - VV_SECTION_DIGESTS) * VV_LAYER_ENTRY; /* entries of further sections */
+	/* entries of further sections */
+	size_t behind = (size_t)(vv_wire_u32(&w) - VV_SECTION_DIGESTS) * VV_LAYER_ENTRY;
 
-	w = vv_wire_over(out->p + out->n - VV_LAYER_TRAILER - behind - 8, 8); /* the last field of its entry */
+	/* the last field of its entry */
+	w = vv_wire_over(out->p + out->n - VV_LAYER_TRAILER - behind - 8, 8);
 	return vv_wire_u64(&w);
 }
 
@@ -229,8 +232,8 @@ static int occurs_before(const struct vv_frame *f, uint32_t i)
 	return k < i;
 }
 
-/* Kinds 1 to 7 in order and flagged as they must be; later kinds may follow, each once, if they may be skipped. All but two may be
- * coded. */
+/* Kinds 1 to 7 come in order and with the required flags. Later kinds may follow, each once, if
+ * they may be skipped. All but two may be compressed. */
 static int check_kinds(const struct vv_frame *f)
 {
 	if (f->n < LAST_FIXED)

@@ -1,4 +1,5 @@
-/* The frame of a layer file: header, blocks, sections, directory, trailer. docs/format.md, section 3. */
+/* The frame of a layer file: header, blocks, sections, directory, trailer. docs/format.md, section
+ * 3. */
 #ifndef VV_CORE_FORMAT_LAYER_H
 #define VV_CORE_FORMAT_LAYER_H
 
@@ -24,7 +25,7 @@ enum vv_section_kind {
 	VV_SECTION_STATS,
 	VV_SECTION_BLOCKS,
 	VV_SECTION_DIGESTS,
-	VV_SECTION_COPIES, /* only where there are some */
+	VV_SECTION_COPIES, /* only if there are some */
 	VV_SECTION_ERAS,   /* not in layers of older versions */
 };
 
@@ -51,31 +52,38 @@ const char *vv_layer_section_name(uint32_t kind);
 void vv_layer_put_header(struct vv_buf *b);
 int vv_layer_check_header(const uint8_t header[VV_LAYER_HEADER]);
 
-/* Puts the coded form of a section at the end of `out`, or nothing if it is to be stored as it is; fails only for want of memory. */
+/* Appends the compressed form of a section to `out`, or nothing if the section is to be stored
+ * uncompressed. Fails only for lack of memory. */
 typedef int (*vv_layer_coder)(const void *p, size_t n, struct vv_buf *out);
 
-struct vv_layer_gap { /* where the digests belong that are not in what was put: they are many, and lie in memory as they are stored */
+/* the position of the digests that are not in `out`: they are many, and memory already has their
+ * stored form */
+struct vv_layer_gap {
 	size_t at;
 	size_t n; /* bytes */
 };
 
-/* Everything after the blocks, which end at file offset `off`: sections, directory, trailer. head_digest gets the
- * digest that the commit record carries. copies and eras may be NULL; code: then no section is coded; and gap: then all is in `out`. */
+/* Appends everything after the blocks, which end at file offset `off`: sections, directory,
+ * trailer. The caller gets in head_digest the digest for the commit record. Some arguments may be
+ * NULL: copies and eras; code, if no section is to be compressed; gap, if all is to be in `out`. */
 int vv_layer_put_tail(const struct vv_head *h, const struct vv_blocks *blocks, const struct vv_digests *digests,
 		      const struct vv_copies_section *copies, const struct vv_era_table *eras, vv_layer_coder code, uint64_t off, struct vv_buf *out,
 		      struct vv_digest *head_digest, struct vv_layer_gap *gap);
-/* The same around a head that is kept as it is: head_bytes holds its sections, one after another, as `was` lists them. */
+/* The same around an unchanged head: head_bytes holds its sections, one after another, as listed in
+ * `was`. */
 int vv_layer_put_tail_kept(const struct vv_frame *was, const uint8_t *head_bytes, const struct vv_blocks *blocks,
 			   const struct vv_digests *digests, const struct vv_copies_section *copies, const struct vv_era_table *eras, vv_layer_coder code, uint64_t off,
 			   struct vv_buf *out);
 
-/* The check of the DIGESTS section in what either has put at the end of `out`. */
+/* The check of the DIGESTS section in the tail that one of the two functions has appended to
+ * `out`. */
 uint64_t vv_layer_digests_check(const struct vv_buf *out);
 
-/* Trailer first, then the directory that it names. */
+/* The trailer comes first, then the directory that it names. */
 int vv_layer_get_trailer(struct vv_frame *f, const uint8_t trailer[VV_LAYER_TRAILER], uint64_t file_len);
 int vv_layer_get_directory(struct vv_frame *f, const uint8_t *dir);
-const struct vv_section *vv_layer_section(const struct vv_frame *f, uint32_t kind); /* one of those that are always there */
+/* for the kinds that are always present */
+const struct vv_section *vv_layer_section(const struct vv_frame *f, uint32_t kind);
 const struct vv_section *vv_layer_find(const struct vv_frame *f, uint32_t kind);    /* or NULL */
 int vv_layer_check_section(const struct vv_section *s, const void *p);
 

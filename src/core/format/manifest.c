@@ -16,7 +16,9 @@ enum {
 	WINDOW_MAX = 31, CODER_MAX = 31, AGE_MAX = 255,
 	MODE = 07777,
 	SECOND = 1000000000, /* in nanoseconds */
-	PLAIN = 1, TREE = 2, /* versions: the second has links, folders and attributes, and is written only where there are some */
+	/* versions: the second has links, folders and attributes, and is written only if there are
+	 * some */
+	PLAIN = 1, TREE = 2,
 	LINKED = 1, ATTRS = 2, /* flags of a file or an entry */
 };
 
@@ -42,7 +44,8 @@ void vv_manifest_fini(struct vv_manifest *m)
 	*m = (struct vv_manifest){ 0 };
 }
 
-/* A name is a way down from a folder: it can neither climb nor start anew. And regions are called like their files, the list among them. */
+/* A name is a path down from a folder: it can neither climb nor be absolute. Regions have the names
+ * of their files, so the name of the manifest's own region is excluded. */
 bool vv_manifest_is_name(const char *name)
 {
 	size_t all = strlen(name), part;
@@ -175,7 +178,7 @@ int vv_manifest_copy_entry(struct vv_manifest *m, const struct vv_manifest_entry
 	return vv_file_attributes_copy(&from->attrs, &to->attrs);
 }
 
-/* ---- to bytes ----------------------------------------------------------------------------------------------------- */
+/* ---- to bytes -------------------------------------------------------------------------------- */
 
 static const char *or_empty(const char *s)
 {
@@ -285,7 +288,7 @@ void vv_manifest_put(const struct vv_manifest *m, struct vv_buf *out)
 		put_entry(&m->entry[i], out);
 }
 
-/* ---- from bytes --------------------------------------------------------------------------------------------------- */
+/* ---- from bytes ------------------------------------------------------------------------------ */
 
 static int get_word(struct vv_wire *w, char **out)
 {
@@ -371,7 +374,8 @@ static int get_entry(struct vv_manifest *m, struct vv_wire *w)
 	return flags && !w->bad ? vv_file_attributes_get(&e->attrs, w) : rc;
 }
 
-/* It may be used to code the next epoch, so it must be one that coders take. */
+/* The recipe may be used to compress the next epoch, so it must be one that the compressors
+ * accept. */
 static bool is_sound(const struct vv_recipe *r)
 {
 	bool fine = r->width <= VV_RECIPE_WIDEST && r->record >= 1 && (size_t)r->width * r->record <= VV_RECIPE_PLANES &&

@@ -1,5 +1,6 @@
-/* What an epoch of files is made of, beside their bytes: names, modes, times, and what is known of their variables. It is a region of the layer
- * as any other, called VV_MANIFEST_REGION; docs/format.md, section 10. */
+/* The description of an epoch of files, in addition to their bytes: names, modes, times, and
+ * properties of their variables. It is an ordinary region of the layer, called VV_MANIFEST_REGION;
+ * docs/format.md, section 10. */
 #ifndef VV_CORE_FORMAT_MANIFEST_H
 #define VV_CORE_FORMAT_MANIFEST_H
 
@@ -27,14 +28,16 @@ struct vv_manifest_file {
 	int64_t mtime_s;
 	uint32_t mtime_ns;
 	char *format;      /* the reader's name */
-	bool linked;       /* a hard link: files of the epoch with the same two numbers are one, */
-	uint64_t dev, ino; /* those of the device and the inode that it had */
+	bool linked;       /* a hard link: files of the epoch with the same dev and ino are one */
+	uint64_t dev, ino; /* device and inode that it had */
 	struct vv_file_attributes attrs;
 };
 
 enum vv_manifest_type { VV_MANIFEST_LINK = 1, VV_MANIFEST_FOLDER = 2 };
 
-struct vv_manifest_entry { /* a symbolic link; or a folder that would not come back as it was: it is empty, or has attributes or a mode of its own */
+/* a symbolic link; or a folder that files alone would not restore: it is empty, or has attributes
+ * or a mode of its own */
+struct vv_manifest_entry {
 	char *name;
 	uint8_t type;
 	uint32_t mode;
@@ -49,16 +52,20 @@ struct vv_manifest_kind { /* variables of one key; also "(skeleton)" and "(opaqu
 	uint8_t type;
 	uint32_t width;
 	bool swapped;
-	uint8_t ndim;      /* of the first of them */
+	uint8_t ndim;      /* of the first variable */
 	uint64_t dim[VV_MAX_DIMS];
-	uint64_t instances, raw, fresh, stored; /* how many; bytes in the files, of them in this layer's payload, of that stored */
+	/* count; bytes in the files, of them in this layer's payload, of those stored */
+	uint64_t instances, raw, fresh, stored;
 	uint8_t segment;   /* enum vv_segment */
-	uint64_t zero, dup_time, dup_space; /* bytes in the files that are not in the payload: zeros; as in an earlier epoch; as elsewhere in this one */
-	struct vv_recipe recipe; /* that it was coded by */
+	/* bytes in the files that are not in the payload: zeros; equal to an earlier epoch; equal
+	 * to other bytes of this epoch */
+	uint64_t zero, dup_time, dup_space;
+	struct vv_recipe recipe; /* used to compress it */
 	bool merged;       /* over files */
-	uint32_t expected_ratio; /* the ratio that it had when the recipe was chosen, in thousandths; 0: none was */
-	uint64_t basis;    /* and about how many bytes were new then */
-	uint8_t age;       /* epochs since */
+	/* ratio when the recipe was chosen, in thousandths; 0: none was chosen */
+	uint32_t expected_ratio;
+	uint64_t basis;    /* about the number of new bytes at that time */
+	uint8_t age;       /* epochs since then */
 };
 
 struct vv_manifest {
@@ -74,16 +81,19 @@ struct vv_manifest {
 
 void vv_manifest_fini(struct vv_manifest *m);
 void vv_manifest_put(const struct vv_manifest *m, struct vv_buf *out);
-/* m starts empty; trusts nothing. VV_EDAMAGED says what is wrong; names that could lead out of a folder are. */
+/* m starts empty; trusts no byte. VV_EDAMAGED describes the fault, for example a name that could
+ * lead out of a folder. */
 int vv_manifest_get(struct vv_manifest *m, const void *p, size_t n);
-/* Is it a name that may stand in a manifest? */
+/* May the name stand in a manifest? */
 bool vv_manifest_is_name(const char *name);
 
-/* May a link of this name lead there? Only to what is below the folder of all names: '..' stands in front, and no more often than folders are above the
- * link. So whatever other such links it leads through, it stays below that folder. */
+/* May a link of this name have this target? The target must be below the folder of all names. Each
+ * '..' stands in front, and there are no more of them than folders above the link. Through any
+ * chain of such links it therefore stays below that folder. */
 bool vv_manifest_is_target(const char *name, const char *target);
 
-/* The order in which what is below a folder comes right behind a name that is the folder's: as if '/' were the lowest of all letters. */
+/* An order in which the names below a folder follow the folder's name directly: as if '/' were the
+ * lowest letter. */
 int vv_manifest_compare(const char *a, const char *b);
 bool vv_manifest_is_below(const char *name, const char *folder);
 
@@ -92,14 +102,15 @@ struct vv_manifest_path {
 	bool leaf; /* a file or a link: nothing is below it */
 };
 
-/* Names of an epoch: is one there twice, or below one that is no folder? Then the error is `code`. Changes their order. */
+/* Checks the names of an epoch: returns the error `code` if a name occurs twice or is below a name
+ * that is no folder. Changes their order. */
 int vv_manifest_check_paths(struct vv_manifest_path *p, size_t n, int code);
 
-/* New, empty but for its name or key, which is copied; NULL: no memory. */
+/* Adds an item, empty but for its name or key, which is copied; NULL: no memory. */
 struct vv_manifest_file *vv_manifest_add_file(struct vv_manifest *m, const char *name);
 struct vv_manifest_kind *vv_manifest_add_kind(struct vv_manifest *m, const char *key);
 struct vv_manifest_entry *vv_manifest_add_entry(struct vv_manifest *m, const char *name);
-/* One more, as another: copied. */
+/* Adds a copy of another entry. */
 int vv_manifest_copy_entry(struct vv_manifest *m, const struct vv_manifest_entry *from);
 
 #endif

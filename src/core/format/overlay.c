@@ -1,5 +1,6 @@
-/* The tables are painted one over another, the lowest first, in windows of the region, and what is seen then is taken down: every run is touched once. Parts
- * of the region are painted at once and put one behind the other. */
+/* The tables are painted one over another, the lowest first, in windows of the region. The visible
+ * runs are then collected, so every run is touched once. Parts of the region are painted in
+ * parallel and joined in order. */
 #include "core/format/overlay.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -7,7 +8,9 @@
 
 enum {
 	WINDOW_UNITS = 8192,
-	WINDOWS = 4,         /* of a part, if that leaves parts for all threads: where a part begins is looked for in each table */
+	/* of a part, if that leaves parts for all threads: each part begins with a search in each
+	 * table */
+	WINDOWS = 4,
 	PARTS = 2,           /* for each thread, at a time */
 	STEP = 32 << 10,     /* runs */
 	DENSE = 64,          /* painting pays where there is a run for so many units, */
@@ -17,8 +20,8 @@ enum {
 struct overlay_part {
 	const struct vv_run *seen[WINDOW_UNITS]; /* of a window, per unit */
 	struct vv_runs runs;
-	size_t to;   /* where they go */
-	bool joined; /* the first is the rest of the run before it */
+	size_t to;   /* their place in the output */
+	bool joined; /* the first continues the last run of the part before */
 	bool gaps;
 	int rc;
 };
@@ -37,9 +40,9 @@ struct stack {
 	struct vv_runs *out;
 };
 
-/* ---- two by two, where runs are few ------------------------------------------------------------------------------------------------ */
+/* ---- two by two, where runs are few ---------------------------------------------------------- */
 
-/* In a tree: every run is touched log(tables) times, not once per table. */
+/* Merges in a tree: every run is touched log(tables) times, not once per table. */
 static int merge(const struct vv_runs *const *table, size_t n, struct vv_runs *out)
 {
 	struct vv_runs a = { 0 }, b = { 0 };
@@ -59,7 +62,7 @@ static int merge(const struct vv_runs *const *table, size_t n, struct vv_runs *o
 	return rc;
 }
 
-/* ---- units ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- units ----------------------------------------------------------------------------------- */
 
 static size_t steps_of(const struct vv_runs *t)
 {
@@ -84,7 +87,7 @@ static void find_borders(void *arg, size_t i)
 	s->borders[i] = borders;
 }
 
-/* The largest unit that will do; without borders one for all. */
+/* Finds the largest possible unit; without borders one unit covers everything. */
 static int find_unit(struct stack *s)
 {
 	uint64_t borders = 0;
@@ -103,14 +106,14 @@ static int find_unit(struct stack *s)
 	return 0;
 }
 
-/* ---- painting --------------------------------------------------------------------------------------------------------------------- */
+/* ---- painting -------------------------------------------------------------------------------- */
 
 static uint64_t units(const struct stack *s, uint64_t len)
 {
 	return (len >> s->shift) + (len & ((1ull << s->shift) - 1) ? 1 : 0);
 }
 
-/* Into the window at..end, from the table's run *next on. */
+/* Paints into the window at..end, from the table's run *next on. */
 static void paint(const struct stack *s, const struct vv_run **seen, const struct vv_runs *table, size_t *next, uint64_t at, uint64_t end)
 {
 	for (; *next < table->n && table->v[*next].at < end; ++*next) {
@@ -121,7 +124,7 @@ static void paint(const struct stack *s, const struct vv_run **seen, const struc
 		for (size_t i = (size_t)((from - at) >> s->shift); i < last; i++)
 			seen[i] = r;
 		if (r->at + r->len > end)
-			break; /* the next window has some of it, too */
+			break; /* the next window has a part of it, too */
 	}
 }
 
@@ -179,7 +182,7 @@ static void paint_part(void *arg, size_t i)
 	}
 }
 
-/* ---- one behind the other --------------------------------------------------------------------------------------------------------- */
+/* ---- one behind the other -------------------------------------------------------------------- */
 
 static int place_parts(struct stack *s, size_t n)
 {
@@ -239,7 +242,8 @@ static int paint_all(struct stack *s, bool *gaps)
 	width = width < all ? width : all;
 	s->part = vv_mem_new(width, sizeof(*s->part));
 	s->next = vv_mem_new(width, s->n * sizeof(*s->next));
-	rc = s->part && s->next ? vv_run_reserve(s->out, s->total) : VV_ENOMEM; /* about as many as there will be */
+	/* about the number of runs in the result */
+	rc = s->part && s->next ? vv_run_reserve(s->out, s->total) : VV_ENOMEM;
 	for (; rc == 0 && s->first < all; s->first += width)
 		rc = lay(s, all - s->first < width ? all - s->first : width, gaps);
 	for (size_t i = 0; s->part && i < width; i++)

@@ -1,4 +1,4 @@
-/* Tables of runs laid over each other: a layer over its parents. */
+/* Overlays of tables of runs: a layer over its parents. */
 #ifndef VV_CORE_FORMAT_OVERLAY_H
 #define VV_CORE_FORMAT_OVERLAY_H
 
@@ -6,7 +6,8 @@
 #include "core/format/run.h"
 #include <stdbool.h>
 
-/* What the tables say, the uppermost first; out starts empty. *gaps: before the end there are bytes of which none says anything. */
+/* Combines the tables, the uppermost first; out starts empty. *gaps: some bytes before the end are
+ * in no table. */
 int vv_overlay_runs(const struct vv_runs *const *table, size_t n, const struct vv_parallel_for *loop, struct vv_runs *out, bool *gaps);
 
 #endif

@@ -131,7 +131,8 @@ static size_t find_extent(const struct vv_blocks *b, const struct vv_block *k, u
 
 enum { NEAR = 8 }; /* extents that are looked at before one is searched for */
 
-/* As long as gc has taken nothing out, blocks are of one length, so one can tell where a position should be. */
+/* As long as gc has taken nothing out, blocks are of one length, so one can tell where a position
+ * should be. */
 int vv_payload_locate(const struct vv_blocks *b, uint64_t pos, struct vv_payload_cursor *c)
 {
 	uint64_t guess = b->n && b->v[0].raw_len ? pos / b->v[0].raw_len : 0;

@@ -1,5 +1,5 @@
-/* What a layer holds itself: blocks of coded bytes, and the digests of the chunks in them. Unlike the head, gc may
- * replace these by less. docs/format.md, section 4, kinds 6 and 7. */
+/* The payload of a layer: blocks of compressed bytes, and the digests of the chunks in them. Unlike
+ * the head, the payload may be reduced by gc. docs/format.md, section 4, kinds 6 and 7. */
 #ifndef VV_CORE_FORMAT_PAYLOAD_H
 #define VV_CORE_FORMAT_PAYLOAD_H
 
@@ -34,10 +34,12 @@ struct vv_blocks {
 	size_t n;
 	size_t cap;
 	struct vv_extents extent; /* of all blocks, ascending */
-	uint32_t *before;         /* per extent, of blocks that were read: how much of its block lies before it; NULL: not known */
+	/* by extent, of blocks that were read: the bytes of its block before it; NULL: not known */
+	uint32_t *before;
 };
 
-/* Adds a range at or after the end of the last one, joined to it where they touch and `join` is set. */
+/* Adds a range at or after the end of the last one. With `join`, a range that touches the last one
+ * is joined to it. */
 int vv_payload_extent_add(struct vv_extents *e, uint64_t pos, uint64_t len, int join);
 /* Index of the first extent that ends after pos. */
 size_t vv_payload_extent_find(const struct vv_extents *e, uint64_t pos);
@@ -50,19 +52,21 @@ void vv_payload_blocks_fini(struct vv_blocks *b);
 int vv_payload_block_add(struct vv_blocks *b, uint32_t codec, uint32_t raw_len, uint32_t stored_len, uint64_t check);
 /* The block that holds position pos; b->n if none does. */
 size_t vv_payload_block_find(const struct vv_blocks *b, uint64_t pos);
-/* What positions from..to take, of blocks in the order of the payload; a block of which they are a part counts for that part. */
+/* The stored bytes of positions from..to, of blocks in the order of the payload. A block that is
+ * only partly in the range contributes proportionally. */
 uint64_t vv_payload_stored(const struct vv_blocks *b, uint64_t from, uint64_t to);
-/* The extent that was looked at last, and how much of its block lies before it; starts as zeros. */
+/* The extent of the last search, and the bytes of its block before it; starts as zeros. */
 struct vv_payload_cursor {
 	size_t block, extent;
 	uint64_t before;
 };
-/* Puts the cursor on the extent that holds pos: mostly the one it is on, or one behind it. 0 if no block holds pos. */
+/* Moves the cursor to the extent that holds pos: usually the current one or its successor. Returns
+ * 0 if no block holds pos. */
 int vv_payload_locate(const struct vv_blocks *b, uint64_t pos, struct vv_payload_cursor *c);
-/* The bytes at pos..pos+len in a decoded block, or NULL if it does not hold all of them. */
+/* The bytes at pos..pos+len in a decompressed block, or NULL if it does not hold all of them. */
 const uint8_t *vv_payload_inside(const struct vv_blocks *b, size_t block, const uint8_t *raw, uint64_t pos, uint64_t len);
 void vv_payload_put_blocks(const struct vv_blocks *b, struct vv_buf *out);
-/* first_off: file offset of block 0; blocks_end must be where the last one ends. */
+/* first_off: file offset of block 0. The last block must end at blocks_end. */
 int vv_payload_get_blocks(struct vv_blocks *b, const void *p, size_t n, uint64_t payload, uint64_t first_off,
 			  uint64_t blocks_end);
 
@@ -80,27 +84,29 @@ struct vv_digests {
 	struct vv_digest *v;
 	size_t n;
 	size_t cap;
-	uint8_t *own; /* memory that v lies in; NULL: it is its own */
-	bool lent;    /* v is somebody else's, and lies wherever it lies: it need not be aligned */
+	uint8_t *own; /* memory that contains v; NULL: v is allocated itself */
+	bool lent;    /* v belongs to the caller and need not be aligned */
 };
 
 void vv_payload_digests_fini(struct vv_digests *d);
-/* The digest of the chunk at pos, which lies at or after the end of the last one. */
+/* Adds the digest of the chunk at pos, which lies at or after the end of the last one. */
 int vv_payload_digest_add(struct vv_digests *d, uint64_t pos, uint32_t chunk, const struct vv_digest *digest);
-/* The same of one that somebody else keeps, as number d->n of an array: until v points there, and `lent` is set, or keep has copied them all from there,
- * d may not be asked for digests, nor any added. */
+/* The same for a digest that the caller keeps, as number d->n of an array. The digests of d may not
+ * be read or added to at first. They may be after the caller points v to the array and sets `lent`,
+ * or after vv_payload_digests_keep has copied them. */
 int vv_payload_digest_count(struct vv_digests *d, uint64_t pos, uint32_t chunk);
 int vv_payload_digests_keep(struct vv_digests *d, const struct vv_digest *v);
-/* The number of the group that holds pos, or of the first one behind it; n_groups if there is none. */
+/* The number of the group that holds pos, or of the first one after it; n_groups if there is
+ * none. */
 size_t vv_payload_digest_group(const struct vv_digests *d, uint64_t pos);
 void vv_payload_put_digests(const struct vv_digests *d, struct vv_buf *out);
-/* The same but for the digests themselves, d->v, which follow. */
+/* The same without the digests themselves, d->v, which follow. */
 void vv_payload_put_groups(const struct vv_digests *d, struct vv_buf *out);
 int vv_payload_get_digests(struct vv_digests *d, const void *p, size_t n, uint64_t payload);
-/* The same, of bytes in memory of its own, which d has from then on: *own becomes NULL, if all is well. Where they end at a multiple of 8 they stay where
- * they are, and no digest can be added. */
+/* The same for bytes in allocated memory, which d owns afterwards: *own becomes NULL on success.
+ * Digests that end at a multiple of 8 stay in place, and none can be added. */
 int vv_payload_take_digests(struct vv_digests *d, const void *p, size_t n, uint64_t payload, uint8_t **own);
-/* The same where the digests stay in p, which must last as long as they are used. */
+/* The same, but the digests stay in p, which must outlive their use. */
 int vv_payload_lend_digests(struct vv_digests *d, const void *p, size_t n, uint64_t payload);
 
 #endif

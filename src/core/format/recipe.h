@@ -1,5 +1,7 @@
-/* How a block of numbers is coded: swapped, predicted, split into the bytes of equal weight, each plane coded by itself. A recipe is never
- * wrong, only better or worse: any bytes can be coded by any of them. And what is known beforehand of bytes that are to be coded. */
+/* The method of compressing a block of numbers: swap, predict, split into the bytes of equal
+ * weight, compress each plane by itself. A recipe is never wrong, only better or worse: any recipe
+ * can compress any bytes. The file also has the form, the known properties of bytes to be
+ * compressed. */
 #ifndef VV_CORE_FORMAT_RECIPE_H
 #define VV_CORE_FORMAT_RECIPE_H
 
@@ -15,30 +17,33 @@ enum {
 
 enum vv_predictor {
 	VV_PREDICT_NONE,
-	VV_PREDICT_LORENZO, /* differences over each of the strides, one after the other, of the numbers as ordered integers */
-	VV_PREDICT_REAL,    /* the same neighbours, added up as floating point; for real numbers of 4 or 8 bytes */
+	/* differences over each of the strides in turn, of the numbers as ordered integers */
+	VV_PREDICT_LORENZO,
+	/* the same neighbours, added up as floating point; for real numbers of 4 or 8 bytes */
+	VV_PREDICT_REAL,
 	/* Islam 2012's first passes, in codec 5 only */
 	VV_PREDICT_FPC,
 	VV_PREDICT_FPZIP,
 	VV_PREDICT_LZ,
-	/* words by those at a distance before them, in codec 6 only */
+	/* words predicted by earlier words at a distance, in codec 6 only */
 	VV_PREDICT_TRAIL,
 };
 
 struct vv_recipe {
 	uint8_t width;     /* bytes of a number; 1: not known to be numbers */
-	uint16_t record;   /* numbers that make a record, whose planes are apart; 1: none */
+	uint16_t record;   /* numbers in a record, each with its own planes; 1: no records */
 	uint8_t predictor;
 	bool real;         /* IEEE floating point: 4 or 8 bytes */
 	bool swapped;      /* the high byte comes first */
-	uint8_t coder;     /* of the planes: VV_CODEC_NONE, _LZ4, _ZSTD */
-	int8_t level;      /* the coder's */
-	uint8_t window;    /* log2 of how far back the coder looks; 0: as usual */
+	uint8_t coder;     /* compressor of the planes: VV_CODEC_NONE, _LZ4, _ZSTD */
+	int8_t level;      /* of the compressor */
+	uint8_t window;    /* log2 of the compressor's window in bytes; 0: the default */
 	uint8_t n_strides;
 	uint32_t stride[VV_RECIPE_STRIDES]; /* in numbers, ascending: 1, a row, a plane */
 };
 
-/* What is known of bytes before they are coded: a type of core/format/head.h, and how an array of it lies in memory. */
+/* The known properties of bytes before compression: a type of core/format/head.h, and the layout of
+ * an array of that type in memory. */
 struct vv_form {
 	uint8_t type;    /* enum vv_type; VV_TYPE_BYTES: not known to be numbers */
 	bool swapped;
@@ -47,17 +52,17 @@ struct vv_form {
 	uint64_t plane;  /* numbers in a plane of rows; 0: not known */
 };
 
-/* Of a type and shape; ndim may be 0. */
+/* The form of a type and shape; ndim may be 0. */
 struct vv_form vv_recipe_form(unsigned type, bool swapped, unsigned ndim, const uint64_t *dim);
 bool vv_recipe_same_form(const struct vv_form *a, const struct vv_form *b);
-/* What can be said of bytes of both: of numbers of one width that they are such. */
+/* The properties common to both forms: for numbers of one width, that they are such numbers. */
 struct vv_form vv_recipe_common_form(const struct vv_form *a, const struct vv_form *b);
 bool vv_recipe_same(const struct vv_recipe *a, const struct vv_recipe *b);
 
-/* For people: "f64 lorenzo-3d planes zstd:3". Cut to n bytes with its end. */
+/* Readable text: "f64 lorenzo-3d planes zstd:3". Cut to n bytes with its end. */
 void vv_recipe_words(const struct vv_recipe *r, char *out, size_t n);
 
-/* Bytes of `width` each, split into planes and nothing else. */
+/* Numbers of `width` bytes, split into planes and nothing else. */
 static inline struct vv_recipe vv_recipe_plain(unsigned width)
 {
 	return (struct vv_recipe){ .width = (uint8_t)width, .record = 1 };

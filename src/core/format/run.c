@@ -16,7 +16,8 @@ int vv_run_reserve(struct vv_runs *r, size_t n)
 
 	if (n <= r->cap)
 		return 0;
-	n = n > 2 * r->cap ? n : 2 * r->cap; /* whoever adds bit by bit asks often */
+	/* a caller that adds in small steps reserves often */
+	n = n > 2 * r->cap ? n : 2 * r->cap;
 	v = vv_mem_grow(r->v, n, sizeof(*v));
 	if (!v)
 		return VV_ENOMEM;
@@ -61,7 +62,7 @@ int vv_run_covers(const struct vv_runs *r, uint64_t len)
 	return end == len;
 }
 
-/* All but the first and the last are taken as they are: they are joined already. */
+/* All runs but the first and the last are copied unchanged: they are joined already. */
 int vv_run_slice(const struct vv_runs *from, uint64_t at, uint64_t end, struct vv_runs *out)
 {
 	size_t i = vv_run_find(from, at), n = vv_run_find(from, end);
@@ -82,7 +83,7 @@ int vv_run_slice(const struct vv_runs *from, uint64_t at, uint64_t end, struct v
 
 int vv_run_overlay(const struct vv_runs *above, const struct vv_runs *below, struct vv_runs *out)
 {
-	size_t k = 0; /* the first run of below that may still matter */
+	size_t k = 0; /* the first run of `below` that may still be visible */
 	uint64_t at = 0;
 	int rc = 0;
 
@@ -93,7 +94,7 @@ int vv_run_overlay(const struct vv_runs *above, const struct vv_runs *below, str
 			if (below->v[k].at + below->v[k].len > at)
 				rc = vv_run_add(out, vv_run_clip(below->v[k], at, end));
 			if (below->v[k].at + below->v[k].len > end)
-				break; /* it may show again behind this run of above */
+				break; /* it may be visible again after this run of `above` */
 		}
 		if (rc == 0 && i < above->n) {
 			rc = vv_run_add(out, above->v[i]);

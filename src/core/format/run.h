@@ -1,5 +1,6 @@
-/* Runs: where the bytes of a region live. The one model behind all five papers: a ref is (layer, position), a run is a
- * destination range with a ref, a table is the runs of a region in ascending order. */
+/* Runs: the places of the bytes of a region. One model serves all five papers. A ref is (layer,
+ * position), a run is a destination range with a ref, a table is the runs of a region in ascending
+ * order. */
 #ifndef VV_CORE_FORMAT_RUN_H
 #define VV_CORE_FORMAT_RUN_H
 
@@ -11,7 +12,8 @@
 #define VV_MAX_REGION_BYTES (1ull << 40)
 #define VV_MAX_PAYLOAD (1ull << 40)
 
-/* A layer is one epoch of one rank; packed in one word so that runs compare and sort by it. 0 is no layer. */
+/* A layer is one epoch of one rank, packed in one word so that runs compare and sort by it. 0 is no
+ * layer. */
 static inline uint64_t vv_run_layer(uint64_t epoch, uint32_t rank)
 {
 	return epoch << 20 | rank;
@@ -40,13 +42,13 @@ struct vv_runs {
 	size_t cap;
 };
 
-/* Are they one, b right behind a? */
+/* Does b continue a, so that the two are one run? */
 static inline int vv_run_joins(const struct vv_run *a, const struct vv_run *b)
 {
 	return a->at + a->len == b->at && a->layer == b->layer && (a->layer == 0 || a->pos + a->len == b->pos);
 }
 
-/* The part of it that lies in at..end. */
+/* The part of the run in at..end. */
 static inline struct vv_run vv_run_clip(struct vv_run run, uint64_t at, uint64_t end)
 {
 	if (run.at < at) {
@@ -60,17 +62,19 @@ static inline struct vv_run vv_run_clip(struct vv_run run, uint64_t at, uint64_t
 }
 
 void vv_run_fini(struct vv_runs *r);
-/* Room for n runs in all. */
+/* Makes room for n runs in total. */
 int vv_run_reserve(struct vv_runs *r, size_t n);
-/* Adds a run at or after the end of the last one, joined to it where the two are one. */
+/* Adds a run at or after the end of the last one; a run that continues the last one is joined to
+ * it. */
 int vv_run_add(struct vv_runs *r, struct vv_run run);
 /* The first run that ends after `at`; r->n if there is none. */
 size_t vv_run_find(const struct vv_runs *r, uint64_t at);
 /* Do the runs cover 0..len exactly? */
 int vv_run_covers(const struct vv_runs *r, uint64_t len);
-/* Adds the part of `from` that lies in at..end to out, unchanged in place. */
+/* Adds the part of `from` that lies in at..end to out, at the same positions. */
 int vv_run_slice(const struct vv_runs *from, uint64_t at, uint64_t end, struct vv_runs *out);
-/* What `above` says, and where it is silent what `below` says; what neither says is left out. */
+/* Combines two tables: the runs of `above`, and in its gaps those of `below`. Gaps of both stay
+ * gaps. */
 int vv_run_overlay(const struct vv_runs *above, const struct vv_runs *below, struct vv_runs *out);
 
 #endif

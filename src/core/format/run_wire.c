@@ -1,5 +1,6 @@
-/* A run is stored as what differs from the runs before it, so a table can be read from its beginning only. To read one in parts, it is first gone
- * through without being checked, which is quick, to find how far each part goes; then every part knows what comes before it. */
+/* A run is stored relative to the runs before it, so a table can be read from its beginning only.
+ * To read a table in parts, a first pass without checks, which is fast, finds the extent of each
+ * part. Then each part knows the runs before it. */
 #include "core/format/run_wire.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -8,9 +9,9 @@
 
 enum {
 	PART = 32 << 10,     /* bytes */
-	MANY = 16 << 10,     /* runs of a region that are worth it, */
-	FEW_SOURCES = 1024,  /* if there are no more than these */
-	LONG_RUN = 16,       /* bytes: they are seldom longer */
+	MANY = 16 << 10,     /* runs of a region that justify parts, */
+	FEW_SOURCES = 1024,  /* if there are at most so many sources */
+	LONG_RUN = 16,       /* bytes: most runs are not longer */
 	NUMBERS = 4,         /* of a run, at most */
 	TRIES = 1024,
 };
@@ -20,7 +21,7 @@ static int damaged(const char *what)
 	return vv_err_set(VV_EDAMAGED, "section RUNS: %s", what);
 }
 
-/* ---- writing ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static int put_runs(const struct vv_runs *runs, struct vv_sources *s, struct vv_buf *b)
 {
@@ -57,13 +58,15 @@ int vv_run_wire_put(const struct vv_head *h, struct vv_buf *sources, struct vv_b
 	return rc;
 }
 
-/* ---- a run's numbers -------------------------------------------------------------------------------------------------------------- */
+/* ---- a run's numbers ------------------------------------------------------------------------- */
 
 struct run_wire_item {
-	uint64_t gap, len, source, step; /* step: of the position, a signed number; 0 if there is no source */
+	/* step: of the position, a signed number; 0 if there is no source */
+	uint64_t gap, len, source, step;
 };
 
-/* The number at p, in its shortest form; what comes behind it, or NULL. */
+/* Reads the number at p, which must be in its shortest form. Returns the position after it, or
+ * NULL. */
 static inline const uint8_t *number(const uint8_t *p, const uint8_t *end, uint64_t *out)
 {
 	uint64_t v = 0;
@@ -103,13 +106,13 @@ static inline const uint8_t *get_item(const uint8_t *p, const uint8_t *end, uint
 	return p;
 }
 
-/* ---- reading ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 struct run_wire_stretch { /* of a region's runs */
 	const uint8_t *p, *end;
 	struct vv_run *to;
 	size_t n;
-	uint64_t at;    /* where the run before it ends */
+	uint64_t at;    /* the end of the run before it */
 	uint64_t *ends; /* by source: the end of its last run */
 	bool gaps;      /* some bytes are left out */
 };
@@ -122,8 +125,9 @@ struct run_wire_reader {
 	uint64_t limit; /* the region's length */
 };
 
-/* So many runs, or as many as there are in the stretch, which then ends where the last one does; what is wrong with them, or NULL. Whether the first one
- * should be one with the run before it is not looked at. */
+/* Reads at most `most` runs of the stretch; a stretch with fewer runs ends with its last run.
+ * Returns the fault, or NULL. It does not check whether the first run continues the run before
+ * it. */
 static const char *read_stretch(const struct run_wire_reader *r, struct run_wire_stretch *s, size_t most)
 {
 	uint64_t own = vv_run_layer(r->h->epoch, r->h->rank), source = UINT64_MAX, at = s->at;
@@ -166,13 +170,13 @@ static uint64_t end_of(const struct vv_runs *runs)
 	return runs->n ? runs->v[runs->n - 1].at + runs->v[runs->n - 1].len : 0;
 }
 
-/* Do runs i - 1 and i seem to be one? */
+/* Do runs i - 1 and i look like one run? */
 static bool joined(const struct vv_runs *runs, size_t i)
 {
 	return i && vv_run_joins(&runs->v[i - 1], &runs->v[i]);
 }
 
-/* The next runs, at most so many. */
+/* Reads the next runs, at most `most`. */
 static int read_next(struct run_wire_reader *r, struct vv_runs *runs, size_t most, bool *gaps)
 {
 	struct run_wire_stretch s = { .p = r->p, .end = r->end, .to = runs->v + runs->n, .at = end_of(runs), .ends = r->s.end, .gaps = *gaps };
@@ -190,17 +194,17 @@ static int read_next(struct run_wire_reader *r, struct vv_runs *runs, size_t mos
 	return 0;
 }
 
-/* ---- in parts --------------------------------------------------------------------------------------------------------------------- */
+/* ---- in parts -------------------------------------------------------------------------------- */
 
 struct run_wire_part {
 	struct run_wire_stretch is;
-	uint64_t length; /* from the end of the run before it to that of its last one */
+	uint64_t length; /* from the end of the run before it to the end of its last run */
 	size_t first;    /* number of its first run */
-	bool whole;      /* it ends where its last run does */
+	bool whole;      /* it ends with its last run */
 	bool read, good;
 };
 
-struct run_wire_parts { /* of a region, which they are all of; none: it has been read */
+struct run_wire_parts { /* of one region; none: the region has been read */
 	struct run_wire_part *part;
 	size_t n, cap;
 	uint64_t *ends; /* sources + 1 for each part */
@@ -214,18 +218,19 @@ struct vv_run_wire {
 	struct vv_sources s;
 	struct run_wire_parts *region;
 	size_t n;
-	bool bad; /* some part was */
+	bool bad; /* some part was bad */
 };
 
-struct run_wire_batch { /* parts that are looked for at once */
+struct run_wire_batch { /* parts that are searched in parallel */
 	const struct run_wire_reader *r;
 	struct run_wire_part *part;
 	uint64_t *ends;
 	size_t n;
 };
 
-/* Where a run begins, at or after p: one of the first four numbers is the first of a run, and whichever that is, one comes to the same place. Nobody relies on
- * it. */
+/* Finds the beginning of a run at or after p. One of the first four numbers begins a run, and
+ * parsing from each of them soon arrives at the same place. The result is a guess that is verified
+ * later. */
 static const uint8_t *find_start(const struct run_wire_reader *r, const uint8_t *p)
 {
 	const uint8_t *way[NUMBERS];
@@ -261,8 +266,8 @@ static void begin_part(void *arg, size_t i)
 	b->part[i] = (struct run_wire_part){ .is.p = i ? find_start(b->r, b->r->p + i * PART) : b->r->p };
 }
 
-/* Those whose beginning is not known are parts of the one before. The last one is there to say where the one before it ends, if it does not end with
- * the section. */
+/* A part with an unknown beginning is joined to the one before. The last part only marks the end of
+ * the one before it, unless the parts reach the end of the section. */
 static void cut_parts(struct run_wire_batch *b, size_t n, bool to_end)
 {
 	b->n = 0;
@@ -281,7 +286,7 @@ static void cut_parts(struct run_wire_batch *b, size_t n, bool to_end)
 		b->n--;
 }
 
-/* How many runs it has, and how far they go. */
+/* Counts the runs of a part and measures their extent. */
 static void measure_part(void *arg, size_t i)
 {
 	struct run_wire_batch *b = arg;
@@ -301,7 +306,8 @@ static void measure_part(void *arg, size_t i)
 	x->whole = true;
 }
 
-/* The parts that are of this region, for sure, know what comes before them, and so does the reader of what comes behind. How many they are. */
+/* Chains the parts that certainly belong to this region: each gets the state before it, and the
+ * reader gets the state after them. Returns their number. */
 static size_t chain_parts(const struct run_wire_batch *b, struct run_wire_reader *r, struct vv_runs *runs, size_t count, uint64_t *at)
 {
 	size_t sources = r->s.n + 1, k = 0;
@@ -326,7 +332,7 @@ static size_t chain_parts(const struct run_wire_batch *b, struct run_wire_reader
 	return k;
 }
 
-/* Room for n more parts. */
+/* Makes room for n more parts. */
 static int grow_parts(struct run_wire_parts *q, size_t n, size_t sources)
 {
 	struct run_wire_part *part;
@@ -342,7 +348,7 @@ static int grow_parts(struct run_wire_parts *q, size_t n, size_t sources)
 	return ends ? 0 : VV_ENOMEM;
 }
 
-/* As many of the next runs as whole parts hold, which may be none. */
+/* Finds the complete parts among the next runs; there may be none. */
 static int find_parts(struct run_wire_reader *r, struct run_wire_parts *q, struct vv_runs *runs, size_t count, uint64_t *at)
 {
 	size_t left = (size_t)(r->end - r->p), n = (left + PART - 1) / PART, most = (count - runs->n) / (PART / LONG_RUN) + 2;
@@ -364,7 +370,7 @@ static int find_parts(struct run_wire_reader *r, struct run_wire_parts *q, struc
 	return 0;
 }
 
-/* The next runs, at most so many, at once: a part that has been read. */
+/* Reads the next runs, at most `most`, and records them as a part that has been read. */
 static int read_ahead(struct run_wire_reader *r, struct run_wire_parts *q, struct vv_runs *runs, size_t most, uint64_t *at)
 {
 	struct run_wire_stretch s = { .p = r->p, .end = r->end, .to = runs->v + runs->n, .at = *at, .ends = r->s.end };
@@ -396,7 +402,7 @@ bool vv_run_wire_read(const struct vv_run_wire *w, size_t region, size_t i)
 	return x->good;
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static int read_count(struct run_wire_reader *r, size_t *out)
 {
@@ -425,7 +431,7 @@ static int read_region(struct run_wire_reader *r, struct vv_head_region *to, siz
 	return rc ? rc : check_cover(to, gaps);
 }
 
-/* Long tables only where their parts begin. */
+/* Finds the parts of a long table, and reads only the runs that are in no part. */
 static int begin_region(struct run_wire_reader *r, struct vv_head_region *to, size_t count, struct run_wire_parts *q)
 {
 	uint64_t at = 0;
@@ -443,7 +449,7 @@ static int begin_region(struct run_wire_reader *r, struct vv_head_region *to, si
 	return rc;
 }
 
-/* parts: of each region; NULL: all is read from front to back. */
+/* parts: by region; NULL: everything is read from front to back. */
 static int read_all(struct run_wire_reader *r, struct vv_head *h, struct run_wire_parts *parts)
 {
 	int rc = 0;
@@ -462,7 +468,8 @@ static int read_all(struct run_wire_reader *r, struct vv_head *h, struct run_wir
 	return rc || r->p == r->end ? rc : damaged("bytes left over");
 }
 
-/* From front to back, whatever was read before: so what is wrong is always told by the same words. */
+/* Reads from front to back, whatever was read before, so that a fault always has the same
+ * message. */
 static int read_plainly(struct vv_head *h, const void *sources, size_t n_sources, const void *runs, size_t n_runs)
 {
 	struct vv_wire w = vv_wire_over(runs, n_runs);
@@ -561,7 +568,7 @@ static void read_rest(void *arg, size_t i)
 	vv_run_wire_read(rest->w, rest->region, i);
 }
 
-/* Are the parts of a region right, also where they meet? */
+/* Are the parts of a region right, also at their borders? */
 static bool is_good(const struct run_wire_parts *q, const struct vv_head_region *x)
 {
 	bool gaps = false;

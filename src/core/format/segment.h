@@ -1,4 +1,5 @@
-/* What a part of a process's memory is: Chen 2016, section 3, tells them apart because they repeat themselves in different ways. */
+/* The kinds of parts of a process's memory. Chen 2016, section 3, distinguishes them because they
+ * repeat themselves in different ways. */
 #ifndef VV_CORE_FORMAT_SEGMENT_H
 #define VV_CORE_FORMAT_SEGMENT_H
 
@@ -12,12 +13,13 @@ enum vv_segment {
 	VV_SEGMENT_LIBRARY,
 	VV_SEGMENT_ANON,
 	VV_SEGMENT_SHARED,
-	VV_SEGMENT_FILE,    /* any other file that is mapped */
-	VV_SEGMENT_VDSO,    /* what the kernel put there */
+	VV_SEGMENT_FILE,    /* any other mapped file */
+	VV_SEGMENT_VDSO,    /* provided by the kernel */
 	VV_SEGMENTS,
 };
 
 const char *vv_segment_name(unsigned segment); /* "-": none */
-unsigned vv_segment_find(const char *name, size_t len); /* VV_SEGMENT_NONE: it is no name of one */
+/* VV_SEGMENT_NONE: not the name of a segment */
+unsigned vv_segment_find(const char *name, size_t len);
 
 #endif

@@ -11,21 +11,22 @@
 
 enum {
 	GROUPS = 10,          /* the match and \1..\9 */
-	MATCHED = 4096,       /* longer names are not matched: who made one up shall not make us search it */
+	/* longer names are not matched: a malicious name must not cause a long search */
+	MATCHED = 4096,
 	SUFFIX = 48,          /* bytes at most of _type_class */
-	MARK = 1 + 16,        /* of what stands for the rest of a name that was cut */
+	MARK = 1 + 16,        /* bytes of the mark that replaces the rest of a cut name */
 };
 
 struct vv_similarity_key {
 	bool fold;
 	bool matches;
 	regex_t regex;
-	char *text; /* with \1..\9, \\ and nothing else behind a backslash */
+	char *text; /* with \1..\9 and \\; no other backslashes */
 };
 
-/* ---- the rule ------------------------------------------------------------------------------------------------------------ */
+/* ---- the rule -------------------------------------------------------------------------------- */
 
-/* The last '=' that is not behind a backslash; NULL: there is none. */
+/* The last '=' that has no backslash before it; NULL: there is none. */
 static char *find_middle(char *rule)
 {
 	char *found = NULL;
@@ -136,17 +137,17 @@ void vv_similarity_key_free(struct vv_similarity_key *k)
 	vv_mem_free(k);
 }
 
-/* ---- keys ---------------------------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 struct scribe {
 	char *key;
 	size_t n, room;  /* room: for the name */
 	bool cut;
-	size_t fits;     /* of what is there, if the mark of a cut must follow */
-	struct vv_digest_stream all; /* that was to be written, cut or not */
+	size_t fits;     /* the bytes that leave room for the mark of a cut */
+	struct vv_digest_stream all; /* of the full text, cut or not */
 };
 
-/* One character, whole or not at all. */
+/* Puts one character, completely or not at all. */
 static void put(struct scribe *s, const char *p, size_t n)
 {
 	vv_digest_stream_add(&s->all, p, n);
@@ -159,7 +160,7 @@ static void put(struct scribe *s, const char *p, size_t n)
 		s->fits = s->n;
 }
 
-/* What a terminal would take for more than a character, or nobody for one, is written as \xNN. */
+/* Control characters and invalid bytes are written as \xNN. */
 static void put_text(struct scribe *s, const char *p, size_t n)
 {
 	for (const char *end = p + n; p < end;) {
@@ -210,7 +211,7 @@ static void put_replacement(struct scribe *s, const char *text, const char *name
 	}
 }
 
-/* Every match, one after the other; where it matches nothing, nothing is put there. */
+/* Replaces every match, one after the other. Nothing is inserted at an empty match. */
 static void put_replaced(struct scribe *s, const struct vv_similarity_key *k, const char *name)
 {
 	regmatch_t m[GROUPS];

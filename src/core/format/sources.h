@@ -1,4 +1,5 @@
-/* The layers that a head's runs name, in the order of first use: a layer's section SOURCES, docs/format.md, section 4. */
+/* The layers that a head's runs name, in the order of first use: a layer's section SOURCES,
+ * docs/format.md, section 4. */
 #ifndef VV_CORE_FORMAT_SOURCES_H
 #define VV_CORE_FORMAT_SOURCES_H
 

@@ -1,7 +1,8 @@
 #include "core/plan/interval.h"
 #include <math.h>
 
-/* Daly's higher-order estimate of the optimum, valid for cost < 2 mtbf; beyond it the mtbf itself. */
+/* Daly's higher-order estimate of the optimum, valid for cost < 2 mtbf; beyond it the mtbf
+ * itself. */
 static double daly(double cost, double mtbf)
 {
 	double x = cost / (2 * mtbf);

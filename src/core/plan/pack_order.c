@@ -1,5 +1,6 @@
-/* All four orders are one: spans are sorted into pools, the spans of a pool into lanes, one for each file, and lanes are taken by turns,
- * a block of each. Without blocks a turn lasts as long as there is something left. */
+/* All four orders are one algorithm. Spans are sorted into pools, and the spans of a pool into
+ * lanes, one for each file. Lanes take turns, a block of each. Without blocks a turn lasts until
+ * its lane is empty. */
 #include "core/plan/pack_order.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -10,19 +11,21 @@ struct pack_order_item {
 	uint64_t len;
 	uint32_t span, file, group;
 	uint32_t kind_id;
-	uint32_t first; /* the span that its kin appear with in their group, plus 1; 0: no variable */
+	/* the span in which its variable first appears in the group, plus 1; 0: no variable */
+	uint32_t first;
 };
 
 struct pack_order_lane { /* items at .. end are one file's */
 	size_t at, end;
-	uint64_t from; /* in the item that is its turn */
+	uint64_t from; /* in the current item */
 };
 
 struct vv_pack_order_iterator {
 	struct pack_order_item *item;
 	size_t n, at; /* items before `at` are in lanes, or done */
 	struct pack_order_lane *lane;
-	size_t n_lanes, turn, kept; /* of the lanes before `turn` so many have something left; they lie in front */
+	/* `kept` of the lanes before `turn` are not empty; they lie in front */
+	size_t n_lanes, turn, kept;
 	uint64_t block, left;       /* of this turn */
 	bool blocked, skeleton_too;
 };
@@ -57,7 +60,7 @@ static bool same_pool(const struct pack_order_item *a, const struct pack_order_i
 	return a->group == b->group && a->first == b->first;
 }
 
-/* Spans without bytes are left out. */
+/* Lists the spans as items; empty spans are left out. */
 static void list(struct vv_pack_order_iterator *b, const struct vv_file_span *span, size_t n, uint32_t group, bool aware)
 {
 	for (size_t i = 0; i < n; i++)
@@ -83,7 +86,8 @@ static void sort(struct vv_pack_order_iterator *b)
 	qsort(b->item, b->n, sizeof(*b->item), by_first);
 }
 
-/* Lanes of the pool that begins with item `from`, if `lane` is given; its end is *to. */
+/* Makes the lanes of the pool that begins with item `from`, if `lane` is given; *to becomes the end
+ * of the pool. Returns the number of lanes. */
 static size_t spread(const struct vv_pack_order_iterator *b, size_t from, struct pack_order_lane *lane, size_t *to)
 {
 	size_t n = 0, at = from;
@@ -145,7 +149,7 @@ int vv_pack_order_new(enum vv_pack_order scheme, const struct vv_file_span *span
 	return 0;
 }
 
-/* Who has something left comes round again; else the next pool begins. */
+/* Lanes that are not empty get another turn; without them the next pool begins. */
 static bool next_round(struct vv_pack_order_iterator *b)
 {
 	b->n_lanes = b->kept;

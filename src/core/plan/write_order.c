@@ -3,13 +3,15 @@
 #include "base/mem.h"
 #include <string.h>
 
-/* What a page's past is worth in one number, the smaller the sooner: access kind, then index. AFTER stands last, but before
- * pages that were never seen. A past is kept until a newer access is seen: a page that a scan found dirty, or that rested for
- * an epoch, is still most likely to be written where it was written last. Old and new pasts are compared by their index
- * alone, for both say the same: how many other pages come before this one. */
+/* The past of a page in one number, smaller meaning sooner: access kind, then index. AFTER stands
+ * last, but before pages that were never seen. A past is kept until a newer access is seen. A page
+ * that a scan found dirty, or that rested for an epoch, is most likely written again at its last
+ * position. Old and new pasts are compared by their index alone. Both mean the same: how many other
+ * pages come before this one. */
 #define INDEX_BITS 30
 #define NO_PAST UINT32_MAX
-#define MOST_PAGES (((size_t)1 << INDEX_BITS) - 2) /* an index is at most the number of pages; the last one is NO_PAST's */
+/* an index is at most the number of pages; the last one is NO_PAST's */
+#define MOST_PAGES (((size_t)1 << INDEX_BITS) - 2)
 
 enum {
 	DIRTY = 1,   /* Dirty: to be scheduled by the next begin */
@@ -18,26 +20,29 @@ enum {
 	WAITED = 8,  /* some thread had to wait for it */
 };
 
-/* A page enters each queue at most once between two begins; what no longer qualifies when its turn comes is passed over, so nothing is
- * removed from the middle. */
+/* A page enters each queue at most once between two begins. A page that no longer qualifies at its
+ * turn is skipped, so nothing is removed from the middle. */
 struct write_order_queue {
 	uint32_t *page;
 	ptrdiff_t step; /* from one to the next */
 	uint32_t at, n;
 };
 
-/* The last two queues share n places: one fills them from the front, the other from the back. When they meet, there are pages in both: who
- * waited got a copy. The first lets them go. */
+/* The last two queues share n entries: one fills them from the front, the other from the back. When
+ * they meet, some pages are in both, because a page with a waiting thread was copied. The queue of
+ * waiting pages then drops those. */
 struct vv_write_order_own {
 	uint8_t *flag;
-	uint32_t *seen;     /* of a page with an access of this epoch its index, of any other its past */
-	struct write_order_queue plan;  /* all that begin scheduled, in the predicted order; at = where next stands */
+	/* the index of a page with an access of this epoch, the past of any other */
+	uint32_t *seen;
+	/* all that begin scheduled, in the predicted order; at = where next stands */
+	struct write_order_queue plan;
 	struct write_order_queue ahead; /* the same pages; at = where eager stands */
 	uint32_t *shared;
 	struct write_order_queue waiting, copies;
 };
 
-/* All queues. */
+/* Empties all queues. */
 static void empty(struct vv_write_order *o)
 {
 	struct vv_write_order_own *own = o->own;
@@ -87,7 +92,7 @@ void vv_write_order_fini(struct vv_write_order *o)
 	*o = (struct vv_write_order){ 0 };
 }
 
-/* The newest that is known: this epoch's access, else what was known before. */
+/* The newest known past: this epoch's access, else the earlier past. */
 static uint32_t newest_past(const struct vv_write_order *o, size_t page)
 {
 	uint32_t seen = o->own->seen[page];
@@ -129,8 +134,9 @@ static bool sorted(const struct vv_write_order_own *own)
 	return true;
 }
 
-/* Sorts the plan by past, pages of equal past by number: a radix sort from the low digit up, stable, so that the ascending
- * order in which the pages come in settles ties. Where the other queues are to be is free now. */
+/* Sorts the plan by past, and pages of equal past by number. It is a radix sort from the low digit
+ * up. It is stable, and the pages come in ascending order, which settles ties. The memory of the
+ * other queues is free at this time and is used. */
 static void sort_plan(struct vv_write_order_own *own)
 {
 	uint32_t start[DIGITS][DIGIT_VALUES] = { 0 }, *page = own->plan.page, *to = own->shared, n = own->plan.n;
@@ -169,7 +175,8 @@ static void schedule(struct vv_write_order *o, uint32_t page)
 	own->plan.page[own->plan.n++] = page;
 }
 
-/* The first page from p on that has any flag, or n: most pages have none in most epochs, so eight at a time. */
+/* The first page from p on that has any flag, or n: most pages have none in most epochs, so eight
+ * at a time. */
 static size_t flagged(const struct vv_write_order *o, size_t p)
 {
 	uint64_t eight;
@@ -198,14 +205,15 @@ size_t vv_write_order_begin(struct vv_write_order *o)
 	if (o->busy)
 		vv_write_order_fail(o);
 	own->plan.n = 0;
-	/* Only dirty pages have anything to reset: whatever records an access makes dirty. */
+	/* Only dirty pages have anything to reset: every recorded access makes its page dirty. */
 	for (size_t p = flagged(o, 0); p < o->n; p = flagged(o, p + 1)) {
 		if (own->flag[p] & DIRTY)
 			schedule(o, (uint32_t)p);
 		else
 			own->flag[p] = 0;
 	}
-	if (!o->by_address && !sorted(own)) /* without a past, or written in ascending order, it is */
+	/* a plan without a past, or of pages written in ascending order, is sorted already */
+	if (!o->by_address && !sorted(own))
 		sort_plan(own);
 	o->left = own->plan.n;
 	empty(o);
@@ -221,7 +229,7 @@ static uint32_t *place(const struct write_order_queue *q, uint32_t i)
 	return &q->page[q->step * (ptrdiff_t)i];
 }
 
-/* The next page of the queue that has, of the flags in mask, just those in want. */
+/* The next page of the queue whose flags in `mask` are exactly `want`. */
 static uint32_t pull(const struct vv_write_order_own *own, struct write_order_queue *q, unsigned mask, unsigned want)
 {
 	while (q->at < q->n) {
@@ -233,7 +241,7 @@ static uint32_t pull(const struct vv_write_order_own *own, struct write_order_qu
 	return VV_WRITE_ORDER_NONE;
 }
 
-/* Only those stay that still wait. */
+/* Keeps only the pages with threads that still wait. */
 static void squeeze_waiting(struct vv_write_order_own *own)
 {
 	struct write_order_queue *q = &own->waiting;
@@ -245,7 +253,7 @@ static void squeeze_waiting(struct vv_write_order_own *own)
 	q->n = n;
 }
 
-/* To `waiting` or `copies`; a page that goes to the latter is COPIED already. */
+/* Adds a page to `waiting` or `copies`; a page for `copies` is COPIED already. */
 static void push(struct vv_write_order *o, struct write_order_queue *q, uint32_t page)
 {
 	if (o->own->waiting.n + o->own->copies.n == o->n)
@@ -253,7 +261,8 @@ static void push(struct vv_write_order *o, struct write_order_queue *q, uint32_t
 	*place(q, q->n++) = page;
 }
 
-/* The first access of this epoch. A page that kept somebody waiting is a WAIT, even if another thread gets through first. */
+/* Records the first access of this epoch. A page that made a thread wait is a WAIT, even if another
+ * thread writes first. */
 static void record(struct vv_write_order *o, uint32_t page, enum vv_access kind)
 {
 	if (o->own->flag[page] & WAITED)

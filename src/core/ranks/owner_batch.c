@@ -1,5 +1,6 @@
-/* Grouping the claims is the hot loop. It is bound by cache misses, so it takes claims in batches, and brings what they will need
- * for all of a batch at once: the slots of the hash, then the groups that the slots name. */
+/* Grouping the claims is the hot loop. It is bound by cache misses, so it takes claims in batches.
+ * For a whole batch at once it prefetches the slots of the hash, then the groups named by the
+ * slots. */
 #include "core/ranks/owner_batch.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -22,8 +23,8 @@ struct grouping {
 	struct vv_owner_batch *c;
 	uint64_t *slot; /* half of a digest << 32 | group + 1; 0 = empty */
 	size_t mask;
-	uint32_t rank; /* whose claims are read */
-	size_t next;   /* claim to be read */
+	uint32_t rank; /* the rank whose claims are read */
+	size_t next;   /* the next claim */
 };
 
 static int check_lengths(struct vv_owner_batch *c, const uint64_t *len)
@@ -87,7 +88,7 @@ static int put_claim(struct grouping *g, size_t number, const struct owner_batch
 	return 0;
 }
 
-/* A group that the claim may belong to; any other if there is none yet. */
+/* A group that the claim may belong to, or any other group if it has none yet. */
 static const struct vv_owner_batch_group *likely_group(const struct grouping *g, const struct owner_batch_claim *claim)
 {
 	uint32_t number = (uint32_t)g->slot[claim->digest.w[1] & g->mask];
@@ -215,7 +216,8 @@ static void prefetch_batch(const struct vv_owner_batch *c, size_t first)
 		vv_owner_index_prefetch(c->owners, &c->group[i].digest);
 }
 
-/* Whom to ask for each group. An owner that claims it does not have it any more. */
+/* Finds the rank to ask about each group. An owner that claims the content does not have it any
+ * more. */
 static size_t find_owners(const struct vv_owner_batch *c, uint32_t *owner, uint64_t *n_to)
 {
 	size_t n = 0;
@@ -234,7 +236,7 @@ static size_t find_owners(const struct vv_owner_batch *c, uint32_t *owner, uint6
 	return n;
 }
 
-/* By owner: a counting sort. */
+/* Sorts the queries by owner: a counting sort. */
 static int list_queries(struct vv_owner_batch *c, const uint32_t *owner, const uint64_t *n_to)
 {
 	size_t *next = vv_mem_new(c->ranks, sizeof(*next));
@@ -302,7 +304,7 @@ int vv_owner_batch_answer(struct vv_owner_batch *c, const void *answers, uint64_
 
 /* ---- decide */
 
-/* What each rank has to store whatever we decide. */
+/* Counts the load that each rank has to store in any case. */
 static size_t count_alone(struct vv_owner_batch *c)
 {
 	size_t shared = 0;
@@ -316,7 +318,7 @@ static size_t count_alone(struct vv_owner_batch *c)
 	return shared;
 }
 
-/* From holders to decisions: what the fields of the groups mean changes here. */
+/* From holders to decisions: the fields of the groups change their meaning here. */
 static void make_decisions(struct vv_owner_batch *c)
 {
 	size_t at = 0;
@@ -416,7 +418,7 @@ int vv_owner_batch_set_positions(struct vv_owner_batch *c, const void *lent, con
 	return rc;
 }
 
-/* The position of the copy that the decision names (REMOTE), then the other copies. */
+/* Writes the position of the copy that the decision names (REMOTE), then the other copies. */
 static uint64_t *write_copies(const struct vv_owner_batch *c, const struct vv_owner_batch_group *g, uint32_t decision, uint64_t *word)
 {
 	uint64_t *others = word + (vv_owner_index_kind(decision) == VV_OWNER_INDEX_REMOTE), *end = others + c->copies - 1;

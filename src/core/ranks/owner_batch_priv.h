@@ -1,10 +1,11 @@
-/* What the parts of core/ranks/owner_batch.c share. A group's fields change their meaning as the batch goes on:
+/* The group, which the parts of core/ranks/owner_batch.c share. Its fields change their meaning
+ * during the batch.
  *
- *            n              rank                at                          tag
- *   opened   claimers       one: the claimer    several: end of holders     of the lowest claimer
- *   REMOTE_OLD      0              the owner           number of the query
- *   chosen                  several: copies
- *   decided  copies         STORE: the claimer  first of its copies         enum vv_owner_index_kind */
+ *             n         rank                at                       tag
+ * opened      claimers  one: the claimer    several: end of holders  of the lowest claimer
+ * REMOTE_OLD  0         the owner           number of the query
+ * chosen                several: copies
+ * decided     copies    STORE: the claimer  first of its copies      enum vv_owner_index_kind */
 #ifndef VV_CORE_RANKS_OWNER_BATCH_PRIV_H
 #define VV_CORE_RANKS_OWNER_BATCH_PRIV_H
 

@@ -1,12 +1,13 @@
-/* Nicolae 2013's rule (what nobody else holds is counted first, then the least loaded holder gets what is shared), with two additions: it
- * counts bytes, and it keeps neighbouring chunks together, so that references stay long runs. */
+/* Nicolae 2013's rule: content with one holder is counted first, then the least loaded holder gets
+ * shared content. There are two additions: loads are counted in bytes, and neighbouring chunks stay
+ * together, so that references stay long runs. */
 #include "core/ranks/owner_choice.h"
 #include "core/ranks/owner_batch_priv.h"
 
 struct owner_choice {
 	struct vv_owner_batch *c;
 	const uint32_t *host;
-	uint32_t segments; /* different ones in a rank's memory */
+	uint32_t segments; /* different segments in a rank's memory */
 	uint64_t slack;
 };
 
@@ -15,9 +16,10 @@ static uint32_t host_of(const struct owner_choice *d, uint32_t rank)
 	return d->host ? d->host[rank] : rank;
 }
 
-/* The holder that the place gives: segments go round among the holders. Where that does not come out even, or there are fewer
- * segments than holders, the digest says which part of the segment a chunk is in, so that on the average all holders get the same:
- * the more ranks there are, the less a single home rank can do about it. */
+/* The holder for the place of a chunk: segments are dealt to the holders in turn. Some segments
+ * remain if their number is no multiple of the number of holders. For these the digest chooses a
+ * part of the segment, so that all holders get the same on average. The more ranks there are, the
+ * less a single home rank can correct. */
 static uint32_t by_place(const struct owner_choice *d, const struct vv_owner_batch_group *g)
 {
 	uint64_t cycle = g->n > d->segments ? d->segments : VV_OWNER_INDEX_SEGMENTS, whole = cycle - cycle % g->n;
@@ -29,8 +31,8 @@ static uint32_t by_place(const struct owner_choice *d, const struct vv_owner_bat
 	return (uint32_t)(at * g->n / (cycle - whole) >> 16);
 }
 
-/* Each home rank gets its share of what all hold, so it can tell how many segments there are: about, hence a power of two, on which
- * most home ranks agree. */
+/* Each home rank gets its share of all content, so it can estimate the number of segments. The
+ * estimate is rounded to a power of two, on which most home ranks agree. */
 static uint32_t guess_segments(const struct vv_owner_batch *c, size_t shared)
 {
 	size_t about = shared * c->ranks / VV_OWNER_INDEX_SEGMENT_CHUNKS;
@@ -49,7 +51,8 @@ static bool host_taken(const struct owner_choice *d, const uint64_t *copy, size_
 	return false;
 }
 
-/* One holder by place, others as far from it as can be, each on a host of its own. Their number. */
+/* Chooses one holder by place, and others as far from it as possible, each on a host of its own.
+ * Returns their number. */
 static uint32_t choose(const struct owner_choice *d, const struct vv_owner_batch_group *g, uint64_t *copy)
 {
 	uint32_t at = by_place(d, g), want = d->c->copies < g->n ? d->c->copies : g->n, n = 0;
@@ -70,7 +73,8 @@ static uint32_t choose(const struct owner_choice *d, const struct vv_owner_batch
 	return n;
 }
 
-/* If the holder that was chosen has clearly more than another could have, the least loaded one takes its place. */
+/* If the chosen holder has clearly more than another could have, the least loaded holder replaces
+ * it. */
 static bool relieve(const struct owner_choice *d, const struct vv_owner_batch_group *g, uint64_t *copy, uint32_t n, uint32_t which)
 {
 	uint64_t *load = d->c->load, len = vv_owner_index_tag_len(g->tag);
@@ -97,8 +101,8 @@ static uint64_t least_load(const struct vv_owner_batch *c)
 	return least;
 }
 
-/* Goes through all groups once; how many copies moved. A group whose holder has little is passed by: nobody has less than the
- * least, also later. */
+/* Visits all groups once; returns the number of copies moved. A group whose holder has little load
+ * is skipped: no rank has less than the least, also later. */
 static size_t relieve_all(const struct owner_choice *d)
 {
 	struct vv_owner_batch *c = d->c;
@@ -127,11 +131,14 @@ static uint64_t average_load(const struct vv_owner_batch *c)
 	return sum / c->ranks;
 }
 
-/* A home rank has a sample before it. Where it is small, loads differ by chance, which evens out over all home ranks, and to correct that
- * would tear runs apart for nothing: then they must differ by more than a sample of equal loads would. */
+/* A home rank sees a sample. If the sample is small, loads differ by chance, and the differences
+ * cancel over all home ranks. Correcting them would split runs for nothing. Loads must therefore
+ * differ by more than a sample of equal loads would. */
 static bool uneven(const struct vv_owner_batch *c, uint64_t average)
 {
-	enum { SMALL = 64 }; /* chunks per rank: their number differs by an eighth, and mending that costs a few runs in a hundred */
+	/* chunks per rank: their number differs by an eighth, and correcting that costs a few
+	 * percent of the runs */
+	enum { SMALL = 64 };
 	double squares = 0, spread = 0;
 	size_t chunks = 0;
 
@@ -149,8 +156,8 @@ static bool uneven(const struct vv_owner_batch *c, uint64_t average)
 	return chunks / c->ranks >= SMALL || spread > 1.5 * squares;
 }
 
-/* All are chosen by place before any is corrected, so that only those move that are too much in the end: loads that differ for
- * a while on the way would tear runs apart for nothing. */
+/* All holders are chosen by place before any is corrected, so that only the final excess moves.
+ * Temporary differences of loads would split runs for nothing. */
 void vv_owner_choice_choose(struct vv_owner_batch *c, const uint32_t *host, size_t shared)
 {
 	enum { PASSES = 4 };

@@ -1,5 +1,6 @@
-/* What home ranks remember is an open hash of 24 bytes per slot, at most 7/10 full; whoever is removed leaves no trace in it. There are two
- * generations, of half the allowance each: when the young one is full, it becomes the old one, and the old one is forgotten. */
+/* The memory of home ranks is an open hash of 24 bytes per slot, at most 7/10 full; a removed entry
+ * leaves no trace in it. There are two generations of half the allowance each. When the young one
+ * is full, it becomes the old one, and the old one is forgotten. */
 #include "core/ranks/owner_index.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -104,7 +105,7 @@ void vv_owner_index_fini(struct vv_owner_index *j)
 	forget_all(j);
 }
 
-/* The other word chose the home rank: here it would put everything into one corner of the table. */
+/* The other word chose the home rank: here it would put all entries into one part of the table. */
 static size_t home(const struct vv_owner_index *j, const struct vv_digest *d)
 {
 	return (size_t)d->w[1] & j->mask;
@@ -116,7 +117,7 @@ void vv_owner_index_prefetch(const struct vv_owner_index *j, const struct vv_dig
 		vv_owner_index_load(&j->slot[home(j, d)]);
 }
 
-/* The slot that holds d, or the empty one where it would go. */
+/* The slot that holds d, or the empty slot for it. */
 static struct vv_owner_index_entry *probe(const struct vv_owner_index *j, const struct vv_digest *d)
 {
 	size_t i = home(j, d);
@@ -131,7 +132,7 @@ uint32_t vv_owner_index_find(const struct vv_owner_index *j, const struct vv_dig
 	return j->slot ? probe(j, d)->owner - 1 : VV_OWNER_INDEX_NOBODY;
 }
 
-/* Of what was there, all that is of the last two generations. */
+/* Keeps the entries of the last two generations. */
 static int resize(struct vv_owner_index *j, size_t size)
 {
 	struct vv_owner_index old = *j;
@@ -141,7 +142,8 @@ static int resize(struct vv_owner_index *j, size_t size)
 		*j = old;
 		return VV_ENOMEM;
 	}
-	memset(j->slot, 0, size * sizeof(*j->slot)); /* now: memory that is first read, then written costs two page faults */
+	/* now, because new memory that is read before it is written costs two page faults */
+	memset(j->slot, 0, size * sizeof(*j->slot));
 	j->mask = size - 1;
 	j->n = 0;
 	for (size_t i = 0; old.slot && i <= old.mask; i++)
@@ -167,10 +169,10 @@ void vv_owner_index_reserve(struct vv_owner_index *j, size_t n)
 	size_t room = j->cap > j->n ? j->cap - j->n : 0, size = size_for(j->n + (n < room ? n : room));
 
 	if (j->cap && (!j->slot || size > j->mask + 1))
-		resize(j, size); /* if it fails, it will fail again when there is no way around it */
+		resize(j, size); /* if it fails, it fails again when there is no alternative */
 }
 
-/* What is young grows old, and what was old is forgotten. */
+/* The young generation becomes the old one, and the old one is forgotten. */
 static int age(struct vv_owner_index *j)
 {
 	size_t n = j->young;
@@ -214,7 +216,7 @@ void vv_owner_index_add(struct vv_owner_index *j, uint32_t rank, const struct vv
 	}
 }
 
-/* Those behind the gap that a probe would no longer reach move into it. */
+/* Entries behind the gap that a probe would no longer reach move into it. */
 void vv_owner_index_forget(struct vv_owner_index *j, const struct vv_digest *d)
 {
 	struct vv_owner_index_entry *gap;

@@ -6,7 +6,7 @@
 
 struct owner_stream_fresh { /* content that is claimed for the first time in this round */
 	uint32_t first;  /* the rank that its segment suggests */
-	uint32_t owner;  /* of its claimers the one that comes first from there on */
+	uint32_t owner;  /* the first of its claimers in the order from there on */
 };
 
 struct owner_stream_round {
@@ -17,7 +17,7 @@ struct owner_stream_round {
 	size_t before;       /* entries of earlier rounds */
 	struct owner_stream_fresh *fresh; /* entries of this one */
 	size_t fresh_cap;
-	uint64_t *decision;   /* of each claim: STORED; or the number of its entry, FRESH */
+	uint64_t *decision;   /* by claim: STORED; or the number of its entry, FRESH */
 };
 
 #define FRESH (1ull << 63)
@@ -44,7 +44,7 @@ void vv_owner_stream_fini(struct vv_owner_stream *d)
 	*d = (struct vv_owner_stream){ 0 };
 }
 
-/* ---- what was left from the round before --------------------------------------------------------------------------------------- */
+/* ---- the rest of the round before ------------------------------------------------------------ */
 
 static int take_places(struct vv_owner_stream *d, uint32_t rank, const uint32_t *entry, const uint8_t *said)
 {
@@ -59,7 +59,7 @@ static int take_places(struct vv_owner_stream *d, uint32_t rank, const uint32_t 
 	return 0;
 }
 
-/* Each message is cut into what it begins with and its claims. */
+/* Splits each message into its beginning and its claims. */
 static int open_messages(struct owner_stream_round *a, const uint8_t *said, const uint64_t *len)
 {
 	struct vv_owner_stream *d = a->d;
@@ -88,7 +88,7 @@ static uint64_t place_of(const struct vv_index *x, uint32_t e)
 	return vv_owner_stream_decision(VV_OWNER_STREAM_STORED, (uint32_t)vv_index_from(x, e), vv_index_pos(x, e));
 }
 
-/* The older half is forgotten when there is too much. */
+/* Forgets the older half when the limit is reached. */
 static void age(struct vv_owner_stream *d)
 {
 	if (d->young.n < d->limit / 2)
@@ -98,7 +98,7 @@ static void age(struct vv_owner_stream *d)
 	d->young = (struct vv_index){ 0 };
 }
 
-/* ---- claims --------------------------------------------------------------------------------------------------------------------- */
+/* ---- claims ---------------------------------------------------------------------------------- */
 
 static uint32_t distance(const struct vv_owner_stream *d, uint32_t from, uint32_t rank)
 {
@@ -184,9 +184,10 @@ static int decide_claims(struct owner_stream_round *a)
 	return rc;
 }
 
-/* ---- a round -------------------------------------------------------------------------------------------------------------------- */
+/* ---- a round --------------------------------------------------------------------------------- */
 
-/* What is owed to each rank, then room for the decisions on its claims: *at of each. */
+/* Writes the places owed to each rank, then leaves room for the decisions on its claims, which
+ * begin at *at of each. */
 static int begin_replies(struct owner_stream_round *a, size_t *at)
 {
 	struct vv_owner_stream *d = a->d;

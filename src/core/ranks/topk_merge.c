@@ -1,10 +1,12 @@
-/* Linear in the sets: one walk over both, one over what they share, a counting select on halves of the counts. */
+/* Linear in the sets: one walk over both, one over the shared entries, a counting select on halves
+ * of the counts. */
 #include "core/ranks/topk_merge.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include <string.h>
 
-struct shared { /* an entry of both sets, whose owner is chosen when the loads of all others are known */
+/* an entry of both sets, whose owner is chosen when the loads of all others are known */
+struct shared {
 	uint32_t at;    /* in out, with left's rank */
 	uint32_t right; /* right's rank */
 };
@@ -36,7 +38,7 @@ static int check_set(const struct vv_tuple *set, size_t n, uint32_t ranks)
 	return 0;
 }
 
-/* Both sets into out, in order. */
+/* Merges both sets into out, in order. */
 static size_t walk(struct merger *m, const struct vv_tuple *l, const struct vv_tuple *l_end, const struct vv_tuple *r,
 		   const struct vv_tuple *r_end, struct vv_tuple *out)
 {
@@ -75,8 +77,8 @@ static void balance(struct merger *m, struct vv_tuple *out)
 	}
 }
 
-/* In a histogram of n things in all, the highest bin from which upwards there are at least `want`; *want becomes how many of
- * that very bin are still wanted. */
+/* Finds in a histogram the highest bin such that it and those above have at least `want` items.
+ * Reduces *want to the number of items still wanted from that bin. */
 static uint32_t cut(const uint32_t *hist, size_t *want)
 {
 	uint32_t bin = HALF - 1;
@@ -86,7 +88,7 @@ static uint32_t cut(const uint32_t *hist, size_t *want)
 	return bin;
 }
 
-/* The `threshold` most frequent of n stay, in order. */
+/* Keeps the `threshold` most frequent of n, in order. */
 static size_t truncate_set(struct merger *m, struct vv_tuple *set, size_t n, size_t threshold)
 {
 	size_t want = threshold, kept = 0;
@@ -145,7 +147,7 @@ out:
 	return rc;
 }
 
-/* The largest power of two that is not above ranks. */
+/* The largest power of two that is not above `ranks`. */
 static uint32_t core_ranks(uint32_t ranks)
 {
 	uint32_t p = 1;
@@ -164,7 +166,8 @@ uint32_t vv_topk_merge_steps(uint32_t ranks)
 	return n + (core < ranks ? 2 : 0);
 }
 
-/* Before and after the doubling: those beyond the power of two give their sets away, and get the result. */
+/* Before and after the doubling: the ranks beyond the power of two give their sets away, and get
+ * the result. */
 static struct vv_topk_merge_step fold(uint32_t rank, uint32_t ranks, uint32_t core, bool back)
 {
 	struct vv_topk_merge_step s = { VV_TOPK_MERGE_NOBODY, VV_TOPK_MERGE_NOBODY, VV_TOPK_MERGE_IGNORE };
