@@ -1,4 +1,4 @@
-/* The list of codecs; the only place that knows which were built in. */
+/* The list of codecs: the only file that depends on which were built in. */
 #include "codec/codec.h"
 #include "base/err.h"
 #include "vv_config.h"

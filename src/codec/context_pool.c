@@ -2,9 +2,9 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-/* More than KEPT_ROOM is rare, and goes back at once. Large rooms are the kernel's: an allocator
- * would keep them, in a heap for each thread. They are whole pages of the wide kind, so that one
- * will do for most that come after. */
+/* More than KEPT_ROOM is rare, and is released at once. Large memory comes from the kernel: an
+ * allocator would keep it, in a heap for each thread. It consists of complete wide pages, so that
+ * one allocation suits most later requests. */
 enum { KEPT_ROOM = 8 << 20, LARGE = 512 << 10, WIDE = VV_MEM_WIDE, HEADER = 64 };
 
 static struct vv_context_pool rooms = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -31,7 +31,7 @@ bool vv_context_pool_keep(struct vv_context_pool *s, void *thing)
 	return kept;
 }
 
-/* Before the room lies how large it is. */
+/* The size is stored in front of the memory. */
 static size_t *size_of(uint8_t *room)
 {
 	return (size_t *)(void *)(room - HEADER);

@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Four bits for each number: which predictor, and how many bytes in front are zero. There is no
- * code for four of them, which are rare: they count as three. */
+/* Four bits for each number: the predictor, and the number of leading zero bytes. There is no code
+ * for four zero bytes, which are rare: they are stored as three. */
 enum { BY_DFCM = 8 };
 
 struct predictor {
@@ -79,7 +79,7 @@ static unsigned zeros_of(unsigned code)
 	return (code & 7) + ((code & 7) > 3);
 }
 
-/* Do the codes ask for exactly what is there? */
+/* Do the codes require exactly the bytes that are present? */
 static bool fills(const uint8_t *from, size_t n, size_t count)
 {
 	size_t want = (count + 1) / 2;

@@ -351,7 +351,7 @@ static size_t round_down(const struct vv_form *f, size_t n)
 	return n > unit ? n - n % unit : n - n % 16;
 }
 
-/* Takes the samples that fit, the longest first if their lengths differ. */
+/* Takes the samples that fit. If their lengths differ, the longest one comes first. */
 static void take_samples(struct recipe_search_table *t, const struct vv_sample *s, size_t n)
 {
 	size_t some = n < VV_RECIPE_SEARCH_SAMPLES ? n : VV_RECIPE_SEARCH_SAMPLES, longest = 0;
@@ -411,9 +411,9 @@ static void join_few(struct recipe_search_table *t)
 
 /* ---- the choice ---- */
 
-/* Noise in numbers may be the same in all instances, because numbers are cut at variable borders.
- * In bytes the digests would find it anywhere. Finding it takes a long window over all data, at a
- * third of the speed: for the effort `max` only. */
+/* Noise in numbers may be the same in all instances. Numbers are cut from their beginning on. In
+ * bytes the digests would find the noise anywhere. Finding it takes a long window over all data, at
+ * a third of the speed: for the effort `max` only. */
 static bool may_be_twice(const struct recipe_search_table *t)
 {
 	return t->effort == VV_EFFORT_MAX && t->together && t->n > 1 && t->form->type != VV_TYPE_BYTES;

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 struct vv_bar {
-	struct vv_progress progress; /* give this to the job */
+	struct vv_progress progress; /* to be given to the job */
 	const char *what;
 	pthread_mutex_t lock;
 	double start, drawn;
@@ -17,7 +17,7 @@ struct vv_bar {
 
 void vv_bar_init(struct vv_bar *b, const char *what, bool quiet);
 void vv_bar_fini(struct vv_bar *b);
-/* Takes the bar off the line, so that something else can be said there. */
+/* Removes the bar from the line, so that another message can be printed there. */
 void vv_bar_clear(struct vv_bar *b);
 
 #endif

@@ -48,7 +48,8 @@ void vv_command_ranks_sum(const struct vv_command_ranks *w, uint64_t *v, size_t 
 		w->sum(v, n);
 }
 
-/* As Open MPI, MPICH and its kin, and Slurm tell those that they start. */
+/* Reads the variables that Open MPI, MPICH and its derivatives, and Slurm set for their
+ * processes. */
 bool vv_command_ranks_is_many(uint32_t *rank)
 {
 	static const struct {

@@ -10,7 +10,7 @@
 
 enum { PIECE = 64 << 10, LINE = 4096 };
 
-/* A closed one is opened the wrong way round: using it stays an error. */
+/* A closed descriptor is opened in the wrong direction, so that using it remains an error. */
 void vv_out_guard(void)
 {
 	for (int fd = 0; fd < 3; fd++)

@@ -6,7 +6,7 @@
 static const char *const columns[] = { ">RANK",   ">MEMORY",     ">UNCHANGED", ">KNOWN", ">OF OTHERS", ">NEW",
 				       ">STORED", ">FOR OTHERS", ">LAYER",     "<CODEC", NULL };
 
-/* bytes above the average: less takes a store no time to speak of */
+/* bytes above the average: a store writes less than that in negligible time */
 static const uint64_t uneven = 16 << 20;
 
 void vv_summary_init(struct vv_summary *s)
@@ -113,8 +113,8 @@ void vv_summary_add(struct vv_summary *s, const struct vv_commit_rank *rank, con
 	longest(&s->blocked_ns, head, "ns.blocked");
 }
 
-/* Content that a rank holds twice and others store counts twice, so this is no less than it would
- * have been. */
+/* Content that a rank holds twice and others store is counted twice. The result is therefore not
+ * below the bytes that would have been stored without the other ranks. */
 static uint64_t alone(const struct vv_summary *s)
 {
 	return s->all.fresh + s->all.of_others;

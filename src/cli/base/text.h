@@ -1,5 +1,4 @@
-/* Things in words for people: sizes, times, shapes, names that may hold anything, aligned
- * tables. */
+/* Readable text: sizes, times, shapes, names with any characters, aligned tables. */
 #ifndef VV_CLI_BASE_TEXT_H
 #define VV_CLI_BASE_TEXT_H
 
@@ -23,12 +22,12 @@ struct vv_text vv_text_time(uint64_t wall_ns);                /* 2024-05-01 12:3
 struct vv_text vv_text_iso(uint64_t wall_ns);                 /* 2024-05-01T10:33:05.123456789Z */
 struct vv_text vv_text_age(uint64_t wall_ns, uint64_t now_ns); /* 3 min ago */
 struct vv_text_long vv_text_shape(const struct vv_shape *s);  /* [10,20], or - */
-/* The element's place in an array: [3,17]; just 77 where there is no shape. */
+/* The element's position in an array: [3,17]; just 77 if there is no shape. */
 struct vv_text_long vv_text_index(const struct vv_shape *s, uint64_t element);
-/* Control characters and broken UTF-8 as \xNN: a name cannot steer the terminal. */
+/* Control characters and invalid UTF-8 become \xNN: a name cannot control the terminal. */
 struct vv_text_long vv_text_safe(const char *name);
 
-struct vv_text_table { /* rows of cells, as wide as they need to be */
+struct vv_text_table { /* rows of cells, with columns as wide as needed */
 	const char *const *column; /* '<' or '>' for the side, then the heading; NULL at the end */
 	size_t n_columns;
 	const char *indent;
@@ -40,8 +39,8 @@ struct vv_text_table { /* rows of cells, as wide as they need to be */
 
 void vv_text_table_init(struct vv_text_table *t, const char *const *column, const char *indent);
 void vv_text_table_fini(struct vv_text_table *t);
-/* The next cell of the row; a row is full when it has as many as there are columns. Words with
- * nothing but empty cells behind them may be as long as they like: they make no column wider. */
+/* Adds the next cell of the row; a row is complete when it has a cell for each column. Text that is
+ * followed by empty cells only may have any length: it makes no column wider. */
 void vv_text_cell(struct vv_text_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int vv_text_table_print(const struct vv_text_table *t, struct vv_buf *out);
 

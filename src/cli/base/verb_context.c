@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A setting may hold blanks and commas, so it does not go through the string of pairs that a call
- * has. */
+/* A setting may contain blanks and commas, so it is not passed as a string of pairs. */
 static int apply(struct vv_conf *c, const char *setting)
 {
 	const char *eq = strchr(setting, '=');
@@ -23,7 +22,8 @@ static int apply(struct vv_conf *c, const char *setting)
 	return rc;
 }
 
-/* Where -o is a verb's own letter, an option of varve after it would become the name of a file. */
+/* If -o is a verb's own letter, an option of varve after it would be taken for the name of a
+ * file. */
 static int check_letter(const struct vv_conf *c, const struct vv_args *args)
 {
 	for (size_t i = 0; args->option && args->option[i].name; i++) {
@@ -88,7 +88,8 @@ int vv_verb_context_open_store(struct vv_verb_context *job)
 	return vv_verb_context_open_other(job, job->args->operand[0], &job->store);
 }
 
-/* Its epochs are of files and images: no memory of ours is watched, and none is tried on. */
+/* The session's epochs are of files and images: none of this process's memory is watched or
+ * tested. */
 int vv_verb_context_open_session(const struct vv_verb_context *job, const char *url, const char *lineage, struct varve **out)
 {
 	struct varve_comm plug;
@@ -249,7 +250,7 @@ int vv_verb_context_explain(struct vv_verb_context *job, int rc)
 		if (!is_gone(job, r))
 			continue;
 		if (r->named && rc == VV_ENOENT)
-			break; /* it was not there */
+			break; /* it did not exist */
 		job->again = !r->named && !job->begun && !job->out.begun && !job->ranks;
 		if (job->again && job->replaceable)
 			vv_log_warn("epoch %" PRIu64 " of lineage '%s' was dropped by its writer while it was read: a newer one replaces its files, but those that only the dropped one has stay",

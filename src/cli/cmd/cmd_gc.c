@@ -50,7 +50,7 @@ static int collect(struct vv_verb_context *job, const char *name)
 	return rc;
 }
 
-/* One lineage that is in use or damaged does not keep the others from being cleared up. */
+/* A lineage that is in use or damaged does not prevent the cleaning of the others. */
 static int collect_all(struct vv_verb_context *job)
 {
 	struct vv_names names = { 0 };

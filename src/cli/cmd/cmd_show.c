@@ -102,7 +102,7 @@ static struct vv_text source_name(uint64_t layer)
 	return t;
 }
 
-/* Where the bytes went when the layer was made; the names are those of the STATS section. */
+/* The classes of bytes when the layer was made; the names are those of the STATS section. */
 static const struct {
 	const char *stat, *key, *words;
 } parts[] = {
@@ -113,8 +113,8 @@ static const struct {
 
 enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
 
-/* Names of the STATS section in words; others are shown as they are. NULL: it has its place
- * elsewhere. */
+/* Readable names for those of the STATS section; others are shown unchanged. NULL: the value is
+ * shown elsewhere. */
 static const struct {
 	const char *stat, *words;
 } others[] = {
@@ -126,7 +126,7 @@ static const struct {
 	{ "n.alike", "forms alike" },    { "ns.before", "flush before" },
 };
 
-/* false: it is shown already. */
+/* false: the value is shown already. */
 static bool stat_words(const char *stat, const char **out)
 {
 	for (size_t i = 0; i < PARTS; i++)
@@ -183,8 +183,8 @@ static bool has_prefix(const char *name, const char *prefix)
 	return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
-/* One line: bytes.X with its share of the memory and with n.X, if that is there; others by
- * themselves. Whole pages may be more than the regions on them: that is a share of nothing. */
+/* Prints one line: bytes.X with its share of the memory and with n.X, if that exists; others by
+ * themselves. Complete pages may be larger than the regions on them: then there is no share. */
 static void print_stat(struct vv_out *o, const struct view *w, const struct vv_stat *s)
 {
 	const struct vv_stat *pages;
@@ -441,8 +441,8 @@ static int show_rank(struct vv_verb_context *job, const struct vv_lineage *lin, 
 	return rc;
 }
 
-/* After a layer could not be read: where hosts have stores of their own, each holds its own ranks'
- * layers only. */
+/* After a layer could not be read: is it in another store? If hosts have stores of their own, each
+ * store holds only the layers of its own ranks. */
 static bool is_elsewhere(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank)
 {
 	char object[VV_NAME_MAX];
@@ -483,8 +483,8 @@ static void put_elsewhere(struct vv_json *j, const struct vv_commit *c, uint32_t
 	vv_json_end(j);
 }
 
-/* All ranks: in JSON with everything, in text a line each, and their particulars only if there is
- * one, or --all. */
+/* Shows all ranks: in JSON with everything, in text one line each. Details are shown in text only
+ * for a single rank, or with --all. */
 static int show_all(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_commit *c)
 {
 	bool json = job->args->json, many = c->n_ranks > 1, full = json || !many;
@@ -515,7 +515,7 @@ static int show_all(struct vv_verb_context *job, const struct vv_lineage *lin, c
 	return rc;
 }
 
-/* The rank that is asked for, or ALL of them. */
+/* The requested rank, or ALL. */
 enum { ALL = VV_MAX_RANKS };
 
 static int find_rank(const struct vv_args *args, const struct vv_lineage *lin, const struct vv_commit *c, uint64_t *rank)

@@ -38,7 +38,7 @@ static void add(struct vv_verify_report *sum, const struct vv_verify_report *r)
 	sum->elsewhere += r->elsewhere;
 }
 
-/* One that was named and is not there is a mistake of the caller, not damage. */
+/* A named epoch that does not exist is a mistake of the caller, not damage. */
 static int find_epoch(const struct vv_lineage *lin, uint64_t epoch)
 {
 	struct vv_commit c = { 0 };
@@ -57,7 +57,7 @@ static void print_elsewhere(struct check *k, const char *name, const struct vv_v
 		      strpbrk(r->elsewhere_ranks, "-,") ? "s" : "", r->elsewhere_ranks, r->ranks);
 }
 
-/* A lineage whose record is damaged is a finding, not a failure to look. */
+/* A lineage with a damaged record is a finding, not a failure of the check. */
 static int verify_lineage(struct check *k, const char *name, uint64_t epoch)
 {
 	bool whole = vv_args_value(k->job->args, "whole");

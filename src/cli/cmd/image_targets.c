@@ -15,7 +15,7 @@ void vv_image_targets_fini(struct vv_image_targets *w)
 	*w = (struct vv_image_targets){ 0 };
 }
 
-/* The number at *text, which is behind it then: 1; 0: there is none. */
+/* Takes the number at *text and moves *text behind it. Returns 1, or 0 if there is none. */
 static int take_number(const char **text, struct vv_image_targets *out)
 {
 	unsigned long n;

@@ -1,5 +1,4 @@
-/* varve-mpi: the same command, started by mpirun. It has all verbs; those that can share the work
- * do. */
+/* varve-mpi: the same command, started by mpirun. It has all verbs; some of them share the work. */
 #include "cli/cmd/main.h"
 #include "comm/mpi.h"
 #include <stdio.h>
@@ -31,7 +30,7 @@ static void share(void *p, size_t n, uint32_t from)
 	}
 }
 
-/* MPI waits by asking again and again, for which hours are too long. */
+/* MPI waits by polling, which is too expensive for hours. */
 static void rest(void)
 {
 	static const struct timespec pause = { .tv_nsec = 20000000 };

@@ -1,4 +1,4 @@
-/* cli/report/report_json */
+/* The report of a lineage as JSON. */
 #ifndef VV_CLI_REPORT_REPORT_JSON_H
 #define VV_CLI_REPORT_REPORT_JSON_H
 

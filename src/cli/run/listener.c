@@ -49,7 +49,7 @@ unsigned vv_listener_signal(pid_t group, int sig)
 	return asked;
 }
 
-/* The environment is words, each with its end. */
+/* The environment is a sequence of strings, each with its NUL. */
 static bool has_variable(pid_t pid, const char *variable)
 {
 	size_t n = strlen(variable), room = 0;

@@ -41,7 +41,7 @@ void vv_run_events_close(struct vv_run_events *e)
 	e->fd = -1;
 }
 
-/* Anybody may have written it: false if it is no event. */
+/* Any process may have written the line: returns false if it is no event. */
 static bool parse(const char *line, struct vv_run_event *out)
 {
 	size_t n = strcspn(line, " ");
@@ -61,7 +61,7 @@ static bool parse(const char *line, struct vv_run_event *out)
 	return false;
 }
 
-/* Reads on; false if there is nothing new. */
+/* Reads more; false if there is nothing new. */
 static bool fill(struct vv_run_events *e)
 {
 	uint8_t *room = vv_buf_room(&e->rest, LINE);

@@ -8,7 +8,7 @@
 
 extern char **environ;
 
-/* Takes the word over; NULL is one that there was no memory for. */
+/* Takes ownership of the word; NULL means that there was no memory for it. */
 static int add(struct vv_run_launch *l, char *word)
 {
 	int rc = word ? vv_mem_room(&l->word, l->n + 1, &l->cap, sizeof(*l->word)) : VV_ENOMEM;

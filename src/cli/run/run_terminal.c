@@ -8,7 +8,8 @@ void vv_run_terminal_open(struct vv_run_terminal *t)
 
 	t->is_one = isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &t->mode) == 0;
 	sigemptyset(&set);
-	sigaddset(&set, SIGTTOU); /* who takes a terminal back is stopped by it otherwise */
+	/* otherwise a process that takes a terminal back is stopped */
+	sigaddset(&set, SIGTTOU);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
@@ -35,6 +36,6 @@ void vv_run_terminal_take(const struct vv_run_terminal *t, pid_t group)
 void vv_run_terminal_pause(const struct vv_run_terminal *t)
 {
 	if (t->is_one)
-		kill(0, SIGTSTP); /* others of our group; we have it blocked */
+		kill(0, SIGTSTP); /* the rest of our group; this process has blocked it */
 	raise(SIGSTOP);
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TEXT = 1 << 16 }; /* of an environment, no more is looked at */
+enum { TEXT = 1 << 16 }; /* bytes of an environment that are read, at most */
 
 /* /proc/PID/FILE, ended by a NUL; its length, or -1. */
 static ssize_t read_proc(long pid, const char *file, char *out, size_t cap)

@@ -22,7 +22,8 @@ int vv_grain_number_spans(struct vv_span *span, size_t n, uint32_t chunk, uint32
 	return 0;
 }
 
-/* The last one that begins there or before: one without grains begins where the next does. */
+/* The last span that begins there or before: a span without grains begins where the next one
+ * does. */
 size_t vv_grain_span_of(const struct vv_span *span, size_t n, uint32_t number)
 {
 	size_t i;

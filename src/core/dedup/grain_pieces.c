@@ -5,7 +5,7 @@ static bool copies(const struct vv_find *f)
 	return vv_grain_kind(f->from) == VV_PIECE_COPY;
 }
 
-/* Does f[1] go on where f[0] ends? The numbers of NEW do by themselves. */
+/* Does f[1] continue f[0]? The numbers of NEW always do. */
 static bool goes_on(const struct vv_find *f)
 {
 	return f[1].at == f[0].at + 1 && f[1].from == f[0].from + (vv_grain_kind(f[0].from) != VV_PIECE_ZERO);
@@ -16,7 +16,7 @@ static bool repeats_on(const struct vv_find *f)
 	return f[1].at == f[0].at + 1 && f[1].back == f[0].back && copies(&f[0]) && copies(&f[1]);
 }
 
-/* The end of the run of the one kind or the other that begins at i. */
+/* The end of the run, of one kind or the other, that begins at i. */
 static size_t end_of(const struct vv_find *f, size_t n, size_t i, bool (*on)(const struct vv_find *f))
 {
 	while (i + 1 < n && on(f + i))
@@ -41,7 +41,7 @@ size_t vv_grain_pieces_list(const struct vv_find *f, size_t n, struct vv_piece *
 	return n_out;
 }
 
-/* One way through both: A-runs are i..end, the B-run that i is in is b..b_end. */
+/* One pass through both: A-runs are i..end, the B-run that contains i is b..b_end. */
 size_t vv_grain_pieces_run(const struct vv_find *f, size_t n, struct vv_piece *out)
 {
 	/* the B-run of the last piece, if that is a REPEAT */

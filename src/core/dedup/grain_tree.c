@@ -24,14 +24,14 @@ struct climb { /* by nodes of one kind, from the leaves to the root */
 	enum vv_piece_kind kind;
 };
 
-/* Do the data of the second follow those of the first? They do by themselves, but for grains that
+/* Does the data of the second follow that of the first? It always does, except for grains that
  * became new late (space/host_sieve.c). */
 static bool follows(const struct climb *c, unsigned height, const struct vv_grain_tree_node *child)
 {
 	return c->f[child[1].leaf].from == c->f[child[0].leaf].from + ((uint64_t)1 << (height - 1));
 }
 
-/* Has the parent of these two, of this height, their label? */
+/* Does the parent of these two nodes, of this height, have their label? */
 static bool joins(const struct climb *c, unsigned height, const struct vv_grain_tree_node *child, struct vv_grain_tree_node *parent)
 {
 	struct vv_find *first = &c->f[child->leaf];
@@ -53,8 +53,8 @@ static bool joins(const struct climb *c, unsigned height, const struct vv_grain_
 	return true;
 }
 
-/* The parents take the place of the n nodes of the height below; those that have no parent of their
- * label are pieces. */
+/* The parents replace the n nodes of the height below; nodes without a parent of their label are
+ * pieces. */
 static size_t rise(const struct climb *c, unsigned height, size_t n)
 {
 	struct vv_grain_tree_node *node = c->w->node, parent;

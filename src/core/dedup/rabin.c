@@ -40,7 +40,7 @@ static uint64_t push(const struct vv_rabin *r, uint64_t print, uint8_t byte)
 	return ((print << 8 | byte) & below) ^ r->in[print >> SHIFT];
 }
 
-/* Zeros have the fingerprint 0, and make chunks of the greatest length. */
+/* Zeros have the fingerprint 0, and make chunks of the maximum length. */
 size_t vv_rabin_next(const struct vv_rabin *r, const uint8_t *p, size_t n, bool last)
 {
 	size_t end = n < r->max ? n : r->max;

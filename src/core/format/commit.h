@@ -1,4 +1,4 @@
-/* The commit record that makes an epoch count, and the record that marks a lineage. docs/format.md,
+/* The commit record, which commits an epoch, and the record that marks a lineage. docs/format.md,
  * sections 6, 7. */
 #ifndef VV_CORE_FORMAT_COMMIT_H
 #define VV_CORE_FORMAT_COMMIT_H
@@ -12,8 +12,8 @@ struct vv_commit_rank {
 	uint64_t payload;
 	uint64_t memory; /* bytes of its regions */
 	uint64_t stored; /* bytes of its blocks */
-	/* 0, or where the ranks have stores of their own: 1 + the lowest rank that stored in the
-	 * same one */
+	/* 0, or for ranks with stores of their own: 1 + the lowest rank that stored in the same
+	 * one */
 	uint64_t storage_node;
 };
 

@@ -9,7 +9,7 @@ void vv_era_table_fini(struct vv_era_table *e)
 	*e = (struct vv_era_table){ 0 };
 }
 
-/* How many begin at or before the epoch. */
+/* The number of eras that begin at or before the epoch. */
 static size_t begun(const struct vv_era_table *e, uint64_t epoch)
 {
 	size_t i;

@@ -20,8 +20,8 @@ static bool take_u32(const uint8_t **p, size_t *left, uint32_t *out)
 	return true;
 }
 
-/* RFC 7530, section 6: a count, then of each type, flags, mask, and for whom, padded to four
- * bytes. */
+/* RFC 7530, section 6: a count, then for each entry type, flags, mask, and the principal, padded to
+ * four bytes. */
 bool vv_file_attributes_is_trivial(const char *name, const uint8_t *value, size_t len)
 {
 	uint32_t n, number, who;

@@ -1,4 +1,4 @@
-/* Hard links: names of one file, as its device and inode tell. */
+/* Hard links: names of one file, identified by its device and inode. */
 #ifndef VV_CORE_FORMAT_FILE_LINKS_H
 #define VV_CORE_FORMAT_FILE_LINKS_H
 
@@ -8,10 +8,10 @@
 struct vv_link {
 	uint64_t dev, ino;
 	size_t file;  /* the caller's number */
-	size_t first; /* the lowest of those that are the same file */
+	size_t first; /* the lowest of the numbers of the same file */
 };
 
-/* Sets `first` of each, in another order. */
+/* Sets `first` of each link; changes their order. */
 void vv_file_links_group(struct vv_link *v, size_t n);
 
 #endif

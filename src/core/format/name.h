@@ -22,7 +22,7 @@ void vv_name_bundle(char out[VV_NAME_MAX], const char *lineage, uint64_t epoch, 
 
 enum vv_name_kind { VV_NAME_OTHER, VV_NAME_IS_COMMIT, VV_NAME_IS_LAYER };
 
-/* One component of an object's name, as listed. */
+/* Parses one component of an object's name, as listed. */
 enum vv_name_kind vv_name_parse(const char *s, uint64_t *epoch, uint32_t *rank);
 bool vv_name_parse_bundle(const char *s, uint64_t *epoch, uint32_t *first, uint32_t *last);
 /* A folder's number, or -1. */

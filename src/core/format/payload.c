@@ -129,10 +129,10 @@ static size_t find_extent(const struct vv_blocks *b, const struct vv_block *k, u
 	return i - 1;
 }
 
-enum { NEAR = 8 }; /* extents that are looked at before one is searched for */
+enum { NEAR = 8 }; /* extents that are tried before a search */
 
-/* As long as gc has taken nothing out, blocks are of one length, so one can tell where a position
- * should be. */
+/* While gc has removed nothing, blocks have one length, so the place of a position can be
+ * computed. */
 int vv_payload_locate(const struct vv_blocks *b, uint64_t pos, struct vv_payload_cursor *c)
 {
 	uint64_t guess = b->n && b->v[0].raw_len ? pos / b->v[0].raw_len : 0;
@@ -356,7 +356,7 @@ int vv_payload_get_digests(struct vv_digests *d, const void *p, size_t n, uint64
 	return vv_payload_take_digests(d, p, n, payload, &(uint8_t *){ NULL });
 }
 
-/* And where the digests themselves begin. */
+/* Also returns the beginning of the digests themselves. */
 static int get_groups(struct vv_digests *d, const void *p, size_t n, uint64_t payload, const uint8_t **bytes)
 {
 	struct vv_wire w = vv_wire_over(p, n);

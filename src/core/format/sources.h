@@ -1,4 +1,4 @@
-/* The layers that a head's runs name, in the order of first use: a layer's section SOURCES,
+/* The layers named by a head's runs, in the order of first use: a layer's section SOURCES,
  * docs/format.md, section 4. */
 #ifndef VV_CORE_FORMAT_SOURCES_H
 #define VV_CORE_FORMAT_SOURCES_H
@@ -13,7 +13,7 @@ struct vv_sources { /* starts empty */
 };
 
 void vv_sources_fini(struct vv_sources *s);
-/* The layer's number, which it gets now if it has none. */
+/* The layer's number; a new layer gets one. */
 int vv_sources_number(struct vv_sources *s, uint64_t layer, uint32_t *out);
 void vv_sources_put(const struct vv_sources *s, struct vv_buf *out);
 /* newest: no epoch is later. */
