@@ -250,7 +250,7 @@ class Image(Programs):
                 said = self.fails("image", "restore", self.store, spec, status=1)
                 self.assertIn(words if spec != "a" else "intact", said)
                 self.assertIn("'varve verify'", said)
-            self.assertIn("whole", self.fails("image", "run", "--resume", "-q", self.store, "a", "--", "true", status=1))
+            self.assertIn("intact", self.fails("image", "run", "--resume", "-q", self.store, "a", "--", "true", status=1))
         self.flip(self.layer(1, "a"), self.layer(1, "a").stat().st_size // 2)
         self.assertIn("'a@1' is intact", self.fails("image", "restore", self.store, "a", status=1))
         self.restore(p, spec="a@1")
