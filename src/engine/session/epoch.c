@@ -2,7 +2,8 @@
  * continues from it. Or it is abandoned.
  *
  * Invariant of a single rank: until the commit record is durable, nothing in the session changes
- * except the tail of the index. That tail is removed again by vv_epoch_abandon. Every failure
+ * except the tail of the index and the highest epoch number, which is never used again.
+ * vv_epoch_abandon removes that tail. Every failure
  * before vv_epoch_accept leads to vv_epoch_abandon.
  *
  * A rank among many accepts the epoch when its own layer is stored, before all ranks have agreed.
