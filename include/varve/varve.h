@@ -1,7 +1,8 @@
 /* varve: checkpoint-restart that stores only new data.
  *
  *	varve *v;
- *	varve_open("/scratch/ckpt", "heat", NULL, &v);         store, lineage, options ("codec=zstd keep=3")
+ *	if (varve_open("/scratch/ckpt", "heat", NULL, &v) < 0) store, lineage, options ("codec=zstd keep=3")
+ *		exit(1);                                       varve_last_error() has the reason
  *	varve_protect(v, "step", &step, sizeof(step));         a region to save
  *	varve_protect_array(v, "T", T, VARVE_F64, 3, shape);   the same, with a type
  *	if (varve_restart(v, VARVE_LATEST) < 0)                fills the regions: 1 = restarted, 0 = no epoch yet
@@ -60,7 +61,8 @@ typedef struct varve varve;
 
 /* Attaches this process to a lineage as its only writer. The store is a path, dir:PATH, mem:NAME or s3://BUCKET/PREFIX. The
  * store and the lineage are created if they do not exist. options: "name=value" pairs separated by blanks, or NULL.
- * `varve config` lists them. Later sources win: built-in, varve.conf, VARVE_* in the environment, this string. */
+ * `varve config` lists them. Later sources win: built-in, varve.conf, VARVE_* in the environment, this string. On failure
+ * *out is NULL. */
 VARVE_API int varve_open(const char *store, const char *lineage, const char *options, varve **out);
 /* Waits until the last epoch is durable, and closes the session. NULL is allowed. Afterwards the regions and the memory of
  * varve_alloc are no longer valid. Returns the error of the last checkpoint if no call has reported it yet. The session is

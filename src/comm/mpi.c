@@ -629,7 +629,10 @@ int vv_mpi_plug(MPI_Comm comm, double patience, struct varve_comm *out)
 int varve_open_mpi(MPI_Comm comm, const char *store, const char *lineage, const char *options, varve **out)
 {
 	struct varve_comm plug;
-	int rc = vv_mpi_plug(comm, varve_timeout(options), &plug);
+	int rc;
 
+	if (out)
+		*out = NULL;
+	rc = vv_mpi_plug(comm, varve_timeout(options), &plug);
 	return rc ? rc : varve_open_comm(&plug, store, lineage, options, out);
 }

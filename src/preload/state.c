@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/format/digest.h"
+#include "engine/lineage/catalog.h"
 #include "engine/ranks/group.h"
 #include "engine/read/restore.h"
 #include "engine/context.h"
@@ -462,10 +463,26 @@ static int overwrite(struct varve *v, uint64_t epoch, bool *touched)
 	return vv_restore_protect_again(&writable, rc);
 }
 
+/* An epoch without a plan is intact, but holds no heap. */
+static int check_kind(struct varve *v, uint64_t epoch, int rc)
+{
+	struct vv_err_state error;
+	struct vv_commit c = { 0 };
+	int found;
+
+	if (rc != VV_ENOENT)
+		return rc;
+	vv_err_save(rc, &error);
+	found = epoch == VARVE_LATEST ? 0 : vv_catalog_commit(&v->ctx.lineage, epoch, &c);
+	vv_commit_fini(&c);
+	return found ? vv_err_restore(&error) :
+		       vv_err_set(VV_EMISMATCH, "lineage '%s' holds no heap there, but regions that a program declared, or packed files", v->ctx.lineage.name);
+}
+
 int vv_state_restore(struct varve *v, uint64_t epoch, bool *touched)
 {
 	struct state_plan now = plan;
-	int rc = varve_restart(v, epoch); /* the plan alone */
+	int rc = check_kind(v, epoch, varve_restart(v, epoch)); /* the plan alone */
 
 	if (rc <= 0)
 		return rc;

@@ -117,6 +117,11 @@ class Ls(command.Case):
                     if verb != "report":  # whose page this build may not have
                         self.assertEqual(self.fails(verb, folder), found["error"])
         self.assertEqual(list(empty.iterdir()), [])
+        said = self.fails("pack", self.store / "heat", "new", self.file("data", b"x"))
+        self.assertIn("is a lineage itself: name the folder above it as the store", said)
+        self.assertEqual([p.name for p in (self.store / "heat" / "new").rglob("*") if p.name != "lock"], [])
+        self.write("region", "x", "f64", 10, "checkpoint", lineage="20261118")  # a name that looks like a folder of epochs
+        self.varve("pack", "-q", self.store, "new", self.folder / "data")
         (self.folder / "heat").symlink_to(self.store / "heat")
         self.assertIn("its store is '.'", self.fails("ls", "heat"))
 

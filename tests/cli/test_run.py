@@ -147,6 +147,16 @@ class Life(Case):
         self.assertIn("does not fit", self.texts(p))
         self.assertNotIn("restart", self.words(p))
 
+    def test_packed_files(self):
+        """An intact epoch of something else than a heap is not called damaged."""
+        if self.LIBRARY == "stand-in.so":
+            self.skipTest("a heap is needed")
+        self.varve("pack", "-q", self.store, "a", self.file("data", b"x" * 1000))
+        p = self.start(self.program, 20, 5)
+        self.assertIn("holds no heap there", self.hear(p, "refused")["text"])
+        self.finish(p, status=76)
+        self.assertNotIn("damaged", self.texts(p))
+
     def test_damage(self):
         """An epoch that is damaged: the one before it."""
         p = self.start(self.program, 20, 5, options=("--every", "0"))

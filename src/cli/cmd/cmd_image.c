@@ -55,7 +55,9 @@ static int hand_on(struct vv_verb_context *job)
 
 static int need_operands(const struct vv_args *args, size_t n, const char *usage)
 {
-	return args->n_operands >= n ? 0 : vv_err_set(VV_EINVAL, "image %s: something is missing; usage: varve image %s", args->operand[VERB], usage);
+	static const char *const word[] = { "the verb", "STORE", "LINEAGE", "COMMAND" };
+
+	return args->n_operands >= n ? 0 : vv_err_set(VV_EINVAL, "image %s: %s is missing; usage: varve image %s", args->operand[VERB], word[args->n_operands], usage);
 }
 
 /* A verb for one process must not be started as several ranks. */

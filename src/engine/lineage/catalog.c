@@ -56,6 +56,45 @@ static int put_record(struct vv_lineage *lin, const char *object)
 	return rc;
 }
 
+/* Recognizes a lineage by its record or, if that is lost, by a folder of epochs. */
+static int is_lineage(struct vv_store *store, const char *name)
+{
+	char object[VV_NAME_MAX];
+	struct vv_names inside = { 0 };
+	struct vv_get *g = NULL;
+	int rc, found = 0;
+
+	if (vv_name_check_lineage(name) < 0)
+		return 0;
+	vv_name_record(object, name);
+	rc = vv_store_get_open(store, object, &g);
+	vv_store_get_close(g);
+	if (rc != VV_ENOENT)
+		return rc ? rc : 1;
+	rc = vv_store_list(store, name, &inside);
+	for (size_t i = 0; rc == 0 && i < inside.n; i++)
+		found |= inside.v[i].is_dir && vv_name_parse_folder(inside.v[i].name) >= 0;
+	vv_store_names_fini(&inside);
+	return rc ? rc : found;
+}
+
+/* A folder of epochs at the top of the store: the caller has named a lineage. */
+static int check_store(struct vv_store *store)
+{
+	struct vv_names names = { 0 };
+	int rc = vv_store_list(store, "", &names), epochs = 0;
+
+	for (size_t i = 0; rc >= 0 && !epochs && i < names.n; i++)
+		if (names.v[i].is_dir && vv_name_parse_folder(names.v[i].name) >= 0) {
+			rc = is_lineage(store, names.v[i].name);
+			epochs = rc == 0;
+		}
+	vv_store_names_fini(&names);
+	if (epochs)
+		return vv_err_set(VV_EINVAL, "'%s' is a lineage itself: name the folder above it as the store", store->url);
+	return rc < 0 ? rc : 0;
+}
+
 /* Sets the error for a missing lineage. Suggests one with a similar name. */
 static int not_there(struct vv_lineage *lin)
 {
@@ -85,7 +124,8 @@ static int open_without(struct vv_lineage *lin, const char *object, int why, boo
 		if (getrandom(lin->id, sizeof(lin->id), 0) != (ssize_t)sizeof(lin->id))
 			return vv_err_sys(errno, "no random numbers");
 		lin->created_ns = vv_clock_wall_ns();
-		return put_record(lin, object);
+		rc = check_store(lin->store);
+		return rc ? rc : put_record(lin, object);
 	}
 	if (rc == 0 && why == VV_ENOENT)
 		return not_there(lin);
@@ -139,28 +179,6 @@ int vv_catalog_adopt(struct vv_store *store, const char *name, const uint8_t id[
 	if (rc == 0)
 		*out = lin;
 	return rc;
-}
-
-/* Recognizes a lineage by its record or, if that is lost, by a folder of epochs. */
-static int is_lineage(struct vv_store *store, const char *name)
-{
-	char object[VV_NAME_MAX];
-	struct vv_names inside = { 0 };
-	struct vv_get *g = NULL;
-	int rc, found = 0;
-
-	if (vv_name_check_lineage(name) < 0)
-		return 0;
-	vv_name_record(object, name);
-	rc = vv_store_get_open(store, object, &g);
-	vv_store_get_close(g);
-	if (rc != VV_ENOENT)
-		return rc ? rc : 1;
-	rc = vv_store_list(store, name, &inside);
-	for (size_t i = 0; rc == 0 && i < inside.n; i++)
-		found |= inside.v[i].is_dir && vv_name_parse_folder(inside.v[i].name) >= 0;
-	vv_store_names_fini(&inside);
-	return rc ? rc : found;
 }
 
 int vv_catalog_lineages(struct vv_store *store, struct vv_names *out)

@@ -229,6 +229,8 @@ double varve_timeout(const char *options)
 
 int varve_open_comm(const struct varve_comm *comm, const char *store, const char *lineage, const char *options, varve **out)
 {
+	if (out)
+		*out = NULL;
 	if (!comm || !out)
 		return vv_err_set(VV_EINVAL, "varve_open_comm: a communicator and out are needed");
 	return vv_session_open(comm, store, lineage, options, out);

@@ -319,6 +319,8 @@ int vv_session_open(const struct varve_comm *comm, const char *store, const char
 
 int varve_open(const char *store, const char *lineage, const char *options, varve **out)
 {
+	if (out)
+		*out = NULL;
 	if (!store || !lineage || !out)
 		return vv_err_set(VV_EINVAL, "varve_open: store, lineage and out are needed");
 	return vv_session_open(NULL, store, lineage, options, out);

@@ -39,7 +39,9 @@ static void opening(void)
 	FAILS(varve_open("gopher://x", "a", NULL, &v), VARVE_EINVAL, "gopher://x");
 	FAILS(varve_open("mem:m", "", NULL, &v), VARVE_EINVAL, "characters");
 	FAILS(varve_open("mem:m", "../up", NULL, &v), VARVE_EINVAL, "../up");
+	v = (varve *)&long_name;
 	FAILS(varve_open("mem:m", "a/b", NULL, &v), VARVE_EINVAL, "a/b");
+	CHECK(v == NULL);
 	FAILS(varve_open("mem:m", long_name, NULL, &v), VARVE_EINVAL, "64");
 	FAILS(varve_open("mem:m", "a", "codex=zstd", &v), VARVE_EINVAL, "codex");
 	FAILS(varve_open("mem:m", "a", "codec=brotli", &v), VARVE_EINVAL, "brotli");
