@@ -78,21 +78,30 @@ static int is_lineage(struct vv_store *store, const char *name)
 	return rc ? rc : found;
 }
 
+/* Does a folder hold commit records or layers? */
+static int holds_epochs(struct vv_store *store, const char *folder)
+{
+	struct vv_names names = { 0 };
+	int rc = vv_store_list(store, folder, &names), found = 0;
+	uint64_t epoch;
+	uint32_t rank;
+
+	for (size_t i = 0; rc == 0 && i < names.n; i++)
+		found |= !names.v[i].is_dir && vv_name_parse(names.v[i].name, &epoch, &rank) != VV_NAME_OTHER;
+	vv_store_names_fini(&names);
+	return rc ? rc : found;
+}
+
 /* A folder of epochs at the top of the store: the caller has named a lineage. */
 static int check_store(struct vv_store *store)
 {
 	struct vv_names names = { 0 };
-	int rc = vv_store_list(store, "", &names), epochs = 0;
+	int rc = vv_store_list(store, "", &names);
 
-	for (size_t i = 0; rc >= 0 && !epochs && i < names.n; i++)
-		if (names.v[i].is_dir && vv_name_parse_folder(names.v[i].name) >= 0) {
-			rc = is_lineage(store, names.v[i].name);
-			epochs = rc == 0;
-		}
+	for (size_t i = 0; rc == 0 && i < names.n; i++)
+		rc = names.v[i].is_dir && vv_name_parse_folder(names.v[i].name) >= 0 ? holds_epochs(store, names.v[i].name) : 0;
 	vv_store_names_fini(&names);
-	if (epochs)
-		return vv_err_set(VV_EINVAL, "'%s' is a lineage itself: name the folder above it as the store", store->url);
-	return rc < 0 ? rc : 0;
+	return rc == 1 ? vv_err_set(VV_EINVAL, "'%s' is a lineage itself: name the folder above it as the store", store->url) : rc;
 }
 
 /* Sets the error for a missing lineage. Suggests one with a similar name. */
