@@ -65,7 +65,7 @@ static const struct conf_unit sizes[] = {
 	{ "TB", 0x1p40 },    { "TiB", 0x1p40 },   { NULL, 0 },
 };
 static const struct conf_unit durations[] = {
-	{ "", 1 }, { "s", 1 }, { "ms", 1e-3 }, { "m", 60 }, { "min", 60 }, { "h", 3600 }, { "d", 86400 }, { NULL, 0 },
+	{ "", 1 }, { "s", 1 }, { "ms", 1e-3 }, { "m", 60 }, { "min", 60 }, { "h", 3600 }, { "d", 86400 }, { "w", 604800 }, { NULL, 0 },
 };
 static const struct conf_unit fractions[] = { { "", 1 }, { "%", 0.01 }, { NULL, 0 } };
 static const struct conf_unit percents[] = { { "%", 0.01 }, { NULL, 0 } };
@@ -260,19 +260,85 @@ static int set_pair(struct vv_conf *c, char *pair, const char *origin)
 	return vv_conf_set(c, trim(pair), trim(eq + 1), origin);
 }
 
+static bool is_quote(char c)
+{
+	return c == '"' || c == '\'';
+}
+
+/* The end of a text in quotes that begins here: its closing quote, or the end of the line. A
+ * backslash is before a quote or a backslash that belongs to the text. */
+static char *find_quote(char *p)
+{
+	char quote = *p;
+
+	for (p++; *p && *p != quote; p++)
+		if (*p == '\\' && p[1])
+			p++;
+	return p;
+}
+
+static void cut_comment(char *s)
+{
+	bool value = false; /* a quote that comes next begins the value */
+
+	for (char *p = s; *p; p++) {
+		if ((*p == '#' || *p == ';') && (p == s || isspace((unsigned char)p[-1]))) {
+			*p = '\0';
+			return;
+		}
+		if (value && is_quote(*p))
+			p = find_quote(p);
+		if (!*p)
+			return;
+		value = *p == '=' || (value && isspace((unsigned char)*p));
+	}
+}
+
+/* Removes the quotes of "a text" or 'a text', in place. *rest: after the closing quote; NULL: there is none. */
+static void unquote(char *p, char **rest)
+{
+	char *to = p, *end = find_quote(p);
+
+	*rest = *end ? end + 1 : NULL;
+	for (char *from = p + 1; from < end; from++) {
+		from += *from == '\\' && from + 1 < end;
+		*to++ = *from;
+	}
+	*to = '\0';
+}
+
+static int no_quote(const char *pair, const char *origin)
+{
+	return vv_err_set(VV_EINVAL, "%s: the quote in '%.60s' is not closed", origin, pair);
+}
+
+/* "name = value", where the value may be in quotes. */
+static int set_line(struct vv_conf *c, char *pair, const char *origin)
+{
+	char *eq = strchr(pair, '='), *value = eq ? trim(eq + 1) : NULL, *rest;
+
+	if (!value || !is_quote(*value))
+		return set_pair(c, pair, origin);
+	if (!*find_quote(value))
+		return no_quote(pair, origin);
+	*eq = '\0';
+	unquote(value, &rest);
+	if (*rest)
+		return vv_err_set(VV_EINVAL, "%s: %.60s: '%.60s' follows the closing quote", origin, pair, rest);
+	return vv_conf_set(c, trim(pair), value, origin);
+}
+
 static int parse_line(struct vv_conf *c, char *line, const char *origin)
 {
 	char *s = trim(line);
 
-	for (char *p = s; *p; p++)
-		if ((*p == '#' || *p == ';') && (p == s || isspace((unsigned char)p[-1])))
-			*p = '\0';
+	cut_comment(s);
 	s = trim(s);
 	if (!*s)
 		return 0;
 	if (*s == '[')
 		return s[strlen(s) - 1] == ']' ? 0 : vv_err_set(VV_EINVAL, "%s: ']' is missing in '%.60s'", origin, s);
-	return set_pair(c, s, origin);
+	return set_line(c, s, origin);
 }
 
 int vv_conf_parse(struct vv_conf *c, const char *text, size_t n, const char *origin)
@@ -296,6 +362,14 @@ int vv_conf_parse(struct vv_conf *c, const char *text, size_t n, const char *ori
 	return rc;
 }
 
+/* The path leads to no file, as far as this user can see: a folder of it may be another user's. */
+static bool is_absent(const char *path, int why)
+{
+	struct stat st;
+
+	return why == ENOENT || why == ENOTDIR || (why == EACCES && stat(path, &st) < 0);
+}
+
 int vv_conf_read_file(struct vv_conf *c, const char *path, bool must_exist)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0;
@@ -304,7 +378,9 @@ int vv_conf_read_file(struct vv_conf *c, const char *path, bool must_exist)
 	ssize_t n = 0;
 
 	if (fd < 0)
-		return errno == ENOENT && !must_exist ? 0 : vv_err_sys(errno, "cannot open '%s'", path);
+		rc = errno;
+	if (fd < 0)
+		return !must_exist && is_absent(path, rc) ? 0 : vv_err_sys(rc, "cannot open '%s'", path);
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > MAX_FILE)
 		rc = vv_err_set(VV_EINVAL, "'%s' is not a configuration file (a text of at most 1 MiB)", path);
 	if (rc == 0) {
@@ -375,14 +451,55 @@ int vv_conf_read_env(struct vv_conf *c, const char *prefix)
 	return rc;
 }
 
+static bool is_separator(char c)
+{
+	return c == ',' || isspace((unsigned char)c);
+}
+
+/* Cuts the next pair out of the text, and removes quotes and backslashes from its value. *next: the
+ * text after it. NULL: the text has none left, or rc is set. */
+static char *next_pair(char *text, char **next, const char *origin, int *rc)
+{
+	char *pair, *to;
+	bool value = false;
+	char quote = 0; /* of the part that text is in */
+
+	while (is_separator(*text))
+		text++;
+	pair = to = text;
+	for (; *text && (quote || !is_separator(*text)); text++) {
+		if (value && (quote ? *text == quote : *text == '"' || (*text == '\'' && text[-1] == '='))) {
+			quote = quote ? 0 : *text;
+			continue;
+		}
+		if (value && *text == '\\' && text[1])
+			text++;
+		value |= *text == '=';
+		*to++ = *text;
+	}
+	if (quote) {
+		*to = '\0';
+		*rc = no_quote(pair, origin);
+	}
+	*next = *text ? text + 1 : text;
+	*to = '\0';
+	return to > pair && !quote ? pair : NULL;
+}
+
 int vv_conf_read_string(struct vv_conf *c, const char *options, const char *origin)
 {
-	char *copy = vv_mem_strdup(options ? options : ""), *save = NULL;
+	char *copy = vv_mem_strdup(options ? options : ""), *next = copy, *pair, *eq;
 	int rc = copy ? 0 : VV_ENOMEM;
 
-	for (char *p = copy ? strtok_r(copy, " ,\t\n", &save) : NULL; rc == 0 && p; p = strtok_r(NULL, " ,\t\n", &save))
-		rc = strchr(p, '=') ? set_pair(c, p, origin) :
-		     vv_err_set(VV_EINVAL, "%s: '%.60s' is not of the form name=value; blanks and commas are between options, not in them", origin, p);
+	while (rc == 0 && (pair = next_pair(next, &next, origin, &rc))) {
+		eq = strchr(pair, '=');
+		if (!eq)
+			rc = vv_err_set(VV_EINVAL, "%s: '%.60s' is not of the form name=value; a value with blanks or commas is put in quotes: name=\"a b\"", origin, pair);
+		else
+			*eq = '\0';
+		if (rc == 0)
+			rc = vv_conf_set(c, pair, eq + 1, origin);
+	}
 	vv_mem_free(copy);
 	return rc;
 }

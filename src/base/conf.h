@@ -14,7 +14,7 @@ enum vv_conf_kind {
 	VV_CONF_COUNT,    /* a whole number */
 	/* bytes: 4096, 64KiB, 1MiB, 2G (KMGT are powers of 1024, with or without iB/B) */
 	VV_CONF_SIZE,
-	VV_CONF_DURATION, /* seconds: 90, 10m, 2h, 1.5d, 250ms */
+	VV_CONF_DURATION, /* seconds: 90, 10m, 2h, 1.5d, 1w, 250ms */
 	VV_CONF_FRACTION, /* 2% or 0.02 */
 	VV_CONF_SHARE,    /* a size (16MiB), or a share of a whole that the caller knows (5%) */
 	/* one of the words in `words`, "|" between them; word:N where `words` has word[:N] */
@@ -52,12 +52,15 @@ int vv_conf_set(struct vv_conf *c, const char *name, const char *text, const cha
  * values, as "a whole number". */
 enum { VV_CONF_WORDS = 512 };
 bool vv_conf_fits(const struct vv_conf *c, const char *name, const char *text, char allowed[VV_CONF_WORDS]);
-/* INI: "name = value" lines, # and ; comments. [section] lines are checked for their form and
+/* INI: "name = value" lines, # and ; comments. A value in quotes may contain these signs; in it, a
+ * backslash is before a quote or a backslash. [section] lines are checked for their form and
  * ignored. */
 int vv_conf_parse(struct vv_conf *c, const char *text, size_t n, const char *origin);
+/* If the file need not exist, a folder that cannot be searched counts as none. */
 int vv_conf_read_file(struct vv_conf *c, const char *path, bool must_exist);
 int vv_conf_read_env(struct vv_conf *c, const char *prefix);
-/* "codec=zstd keep=3": pairs separated by blanks or commas. */
+/* "codec=zstd keep=3": pairs separated by blanks or commas. In a value, these may be in quotes or
+ * after a backslash, which both do not belong to it. */
 int vv_conf_read_string(struct vv_conf *c, const char *options, const char *origin);
 
 /* name must be in the table. */

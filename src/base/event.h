@@ -10,9 +10,10 @@ struct vv_event {
 };
 
 /* Read the count, then test the condition, then wait. The wait returns at once if the event was
- * signalled since the count was read. It may also return early. */
+ * signalled since the count was read, and after so many seconds (INFINITY is allowed). It may also
+ * return early. */
 uint32_t vv_event_count(const struct vv_event *b);
-void vv_event_wait(struct vv_event *b, uint32_t looked);
+void vv_event_wait_for(struct vv_event *b, uint32_t looked, double seconds);
 /* To be called after the condition has changed. */
 void vv_event_signal(struct vv_event *b);
 

@@ -137,6 +137,13 @@ static int guard_start_writeback(const struct vv_fs *fs, int fd, off_t off, off_
 	return u ? u->start_writeback(u, fd, off, len) : -1;
 }
 
+static int guard_direct(const struct vv_fs *fs, int fd, bool on)
+{
+	const struct vv_fs *u = under(fs, fd);
+
+	return u ? u->direct(u, fd, on) : -1;
+}
+
 static int guard_punch(const struct vv_fs *fs, int fd, off_t off, off_t len)
 {
 	const struct vv_fs *u = under(fs, fd);
@@ -167,6 +174,7 @@ void vv_fd_identity_guard(struct vv_fd_identity_fs *out, const struct vv_fs *und
 			.pread = guard_pread,
 			.allocate = guard_allocate,
 			.start_writeback = guard_start_writeback,
+			.direct = guard_direct,
 			.punch = guard_punch,
 			.truncate = guard_truncate,
 			.fsync = guard_fsync,

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -45,6 +46,22 @@ static int real_start_writeback(const struct vv_fs *fs, int fd, off_t off, off_t
 {
 	(void)fs;
 	return sync_file_range(fd, off, len, SYNC_FILE_RANGE_WRITE);
+}
+
+/* Files in memory accept the flag, but their page cache is the medium. */
+static int real_direct(const struct vv_fs *fs, int fd, bool on)
+{
+	int flags = fcntl(fd, F_GETFL);
+	struct statfs st;
+
+	(void)fs;
+	if (flags < 0)
+		return -1;
+	if (on && fstatfs(fd, &st) == 0 && (st.f_type == TMPFS_MAGIC || st.f_type == RAMFS_MAGIC)) {
+		errno = EINVAL;
+		return -1;
+	}
+	return fcntl(fd, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT);
 }
 
 static int real_punch(const struct vv_fs *fs, int fd, off_t off, off_t len)
@@ -127,6 +144,7 @@ const struct vv_fs *vv_fs_real(void)
 		.pread = real_pread,
 		.allocate = real_allocate,
 		.start_writeback = real_start_writeback,
+		.direct = real_direct,
 		.punch = real_punch,
 		.truncate = real_truncate,
 		.fsync = real_fsync,

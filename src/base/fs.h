@@ -19,6 +19,9 @@ struct vv_fs {
 	/* a hint; may fail harmlessly */
 	int (*allocate)(const struct vv_fs *fs, int fd, off_t off, off_t len);
 	int (*start_writeback)(const struct vv_fs *fs, int fd, off_t off, off_t len); /* a hint */
+	/* Switches writes of this descriptor past the page cache, or back. It fails where that is
+	 * impossible or useless. */
+	int (*direct)(const struct vv_fs *fs, int fd, bool on);
 	/* Frees the space of a range, which then reads as zeros. If that is impossible, it fails
 	 * and changes nothing. */
 	int (*punch)(const struct vv_fs *fs, int fd, off_t off, off_t len);

@@ -3,6 +3,8 @@
 #include "base/utf8.h"
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void vv_json_fini(struct vv_json *j)
@@ -99,11 +101,16 @@ void vv_json_signed(struct vv_json *j, const char *key, int64_t v)
 
 void vv_json_real(struct vv_json *j, const char *key, double v)
 {
+	char text[32] = "null";
+
 	begin(j, key);
-	if (isfinite(v))
-		vv_buf_printf(&j->buf, "%.17g", v);
-	else
-		vv_buf_add(&j->buf, "null", 4);
+	/* the shortest form that reads back as the same number */
+	for (int digits = 15; isfinite(v) && digits <= 17; digits++) {
+		snprintf(text, sizeof(text), "%.*g", digits, v);
+		if (strtod(text, NULL) == v)
+			break;
+	}
+	vv_buf_add(&j->buf, text, strlen(text));
 }
 
 void vv_json_decimal(struct vv_json *j, const char *key, uint64_t whole, uint32_t billionths)

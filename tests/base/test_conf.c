@@ -76,6 +76,7 @@ static void test_numbers(void)
 		{ "interval", "10 min", 600 },
 		{ "interval", "2h", 7200 },
 		{ "interval", "1.5d", 129600 },
+		{ "interval", "2w", 1209600 },
 		{ "interval", ".5h", 1800 },
 		{ "share", "0", 0 },
 		{ "share", "100%", 1 },
@@ -449,9 +450,67 @@ static void test_strings(void)
 	check_origin(&c, "store", "a=b", "call");
 	check_origin(&c, "keep-every", "9", "call");
 	CHECK_EQ(vv_conf_read_string(&c, "codec", "call"), VV_EINVAL);
-	CHECK_STR(vv_err_last(), "call: 'codec' is not of the form name=value; blanks and commas are between options, not in them");
+	CHECK_STR(vv_err_last(), "call: 'codec' is not of the form name=value; a value with blanks or commas is put in quotes: name=\"a b\"");
 	CHECK_EQ(vv_conf_read_string(&c, "verify=yes bogus=1", "call"), VV_EINVAL);
 	CHECK(strstr(vv_err_last(), "bogus"));
+	vv_conf_fini(&c);
+}
+
+/* Blanks, commas, quotes and backslashes in values: of a call, and of a file. */
+static void test_quotes(void)
+{
+	static const struct {
+		const char *text, *value, *next; /* next: of keep-every, or NULL */
+	} call[] = {
+		{ "store=\"/a b/c, d\" keep-every=7", "/a b/c, d", "7" },
+		{ "store=/a\\ b\\,c,keep-every=8", "/a b,c", "8" },
+		{ "store=\"\"", "", NULL },
+		{ "store=a\"b c\"d", "ab cd", NULL },
+		{ "store=\"say \\\"x\\\" \\\\\"", "say \"x\" \\", NULL },
+		{ "store=\"#;=\",keep-every=9", "#;=", "9" },
+		{ "store=it's", "it's", NULL },
+		{ "store='a \"b\", c' keep-every=7", "a \"b\", c", "7" },
+		{ "store='say \\'x\\''", "say 'x'", NULL },
+		{ "store=\"it's\" keep-every=5", "it's", "5" },
+		{ "store=end\\", "end\\", NULL },
+	}, file[] = {
+		{ "store = \"/a b # c\" # comment\nkeep-every = 7", "/a b # c", "7" },
+		{ "store = \"  x  \"", "  x  ", NULL },
+		{ "store=\"say \\\"x\\\" \\\\\" ; comment", "say \"x\" \\", NULL },
+		{ "store = /a b\\ c, d # comment", "/a b\\ c, d", NULL },
+		{ "store = it is \"so\"", "it is \"so\"", NULL },
+		{ "# store = \"open\nstore = 1", "1", NULL },
+		{ "store = \"\"", "", NULL },
+		{ "store = '/a b # c' # it's a comment\nkeep-every = 7", "/a b # c", "7" },
+		{ "store = it's so", "it's so", NULL },
+	};
+	struct vv_conf c;
+
+	for (size_t i = 0; i < sizeof(call) / sizeof(call[0]); i++) {
+		start(&c);
+		CHECK_EQ(vv_conf_read_string(&c, call[i].text, "call"), 0);
+		CHECK_STR(vv_conf_text(&c, "store"), call[i].value);
+		CHECK(!call[i].next || strcmp(vv_conf_text(&c, "keep-every"), call[i].next) == 0);
+		vv_conf_fini(&c);
+	}
+	for (size_t i = 0; i < sizeof(file) / sizeof(file[0]); i++) {
+		start(&c);
+		CHECK_EQ(vv_conf_parse(&c, file[i].text, strlen(file[i].text), "f"), 0);
+		CHECK_STR(vv_conf_text(&c, "store"), file[i].value);
+		CHECK(!file[i].next || strcmp(vv_conf_text(&c, "keep-every"), file[i].next) == 0);
+		vv_conf_fini(&c);
+	}
+	start(&c);
+	CHECK_EQ(vv_conf_read_string(&c, "store=\"a b keep-every=3", "call"), VV_EINVAL);
+	CHECK_STR(vv_err_last(), "call: the quote in 'store=a b keep-every=3' is not closed");
+	CHECK_EQ(vv_conf_read_string(&c, "store='a b\" keep-every=3", "call"), VV_EINVAL);
+	CHECK(strstr(vv_err_last(), "is not closed"));
+	CHECK_EQ(vv_conf_read_string(&c, "\"store=a\"", "call"), VV_EINVAL);
+	CHECK_EQ(vv_conf_parse(&c, "\nstore = \"a b\n", 15, "f"), VV_EINVAL);
+	CHECK_STR(vv_err_last(), "f:2: the quote in 'store = \"a b' is not closed");
+	CHECK_EQ(vv_conf_parse(&c, "store = \"a\" b", 13, "f"), VV_EINVAL);
+	CHECK(strstr(vv_err_last(), "f:1: store"));
+	check_origin(&c, "store", vv_conf_text(&c, "store"), "default");
 	vv_conf_fini(&c);
 }
 
@@ -516,6 +575,7 @@ int main(void)
 	test_random_text();
 	test_files();
 	test_strings();
+	test_quotes();
 	test_long_item();
 	test_no_memory();
 	return 0;

@@ -1,6 +1,7 @@
 /* The bell: whoever has looked before it rings does not sleep through it, however late he goes to sleep; and handlers run while he sleeps. */
 #include "base/event.h"
 #include "vv_test.h"
+#include <math.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -21,7 +22,7 @@ static void *follow(void *arg)
 
 			if (atomic_load(&turn) >= t)
 				break;
-			vv_event_wait(&bell, looked);
+			vv_event_wait_for(&bell, looked, INFINITY);
 		}
 		atomic_fetch_add(&there, 1);
 		vv_event_signal(&bell);
@@ -43,7 +44,7 @@ static void nobody_sleeps_through(void)
 
 			if (atomic_load(&there) == SLEEPERS * t)
 				break;
-			vv_event_wait(&bell, looked);
+			vv_event_wait_for(&bell, looked, INFINITY);
 		}
 	}
 	for (int i = 0; i < SLEEPERS; i++)
@@ -65,7 +66,7 @@ static void handlers_ring(void)
 	ualarm(20000, 0);
 	errno = ERANGE;
 	while (vv_event_count(&bell) == looked)
-		vv_event_wait(&bell, looked);
+		vv_event_wait_for(&bell, looked, INFINITY);
 	CHECK_EQ(errno, ERANGE);
 }
 
