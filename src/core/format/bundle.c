@@ -122,7 +122,7 @@ int vv_bundle_get_trailer(struct vv_bundle_trailer *t, const uint8_t trailer[VV_
 	if (memcmp(vv_wire_bytes(&w, 8), magic, 8) != 0)
 		return vv_err_set(VV_EDAMAGED, "trailer: not a varve bundle");
 	if (vv_wire_u64(&w) != vv_digest_check(trailer, VV_BUNDLE_TRAILER - 8))
-		return vv_err_set(VV_EDAMAGED, "trailer: check differs");
+		return vv_err_set(VV_EDAMAGED, "trailer: checksum mismatch");
 	if (version != VERSION || flags)
 		return vv_err_set(VV_EDAMAGED, "trailer: format version %u, this varve reads %d", version, VERSION);
 	if (t->n < 1 || t->n > VV_BUNDLE_MEMBERS || t->dir_len > VV_BUNDLE_DIR_MAX || t->dir_len % VV_BUNDLE_PAGE ||
@@ -153,7 +153,7 @@ int vv_bundle_get(struct vv_bundle *b, const struct vv_bundle_trailer *t, const 
 	int rc;
 
 	if (vv_digest_check(dir, len) != t->check)
-		return vv_err_set(VV_EDAMAGED, "directory: check differs");
+		return vv_err_set(VV_EDAMAGED, "directory: checksum mismatch");
 	if (t->n > len / 17) /* two numbers and a name each */
 		return vv_err_set(VV_EDAMAGED, "directory: too short for %" PRIu32 " members", t->n);
 	rc = make_room(b, t->n);

@@ -65,7 +65,7 @@ static int open_record(struct vv_wire *w, const char magic[8], const void *p, si
 	if (memcmp(vv_wire_bytes(w, 8), magic, 8) != 0)
 		return vv_err_set(VV_EDAMAGED, "not a %s record", what);
 	if (vv_wire_u64(&last) != vv_digest_check(p, n - 8))
-		return vv_err_set(VV_EDAMAGED, "%s record: check differs", what);
+		return vv_err_set(VV_EDAMAGED, "%s record: checksum mismatch", what);
 	version = vv_wire_u16(w);
 	flags = vv_wire_u16(w);
 	if (version != 1 || flags)

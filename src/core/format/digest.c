@@ -452,9 +452,4 @@ uint64_t vv_digest_stream_check(const struct vv_digest_stream *s)
 	return XXH3_64bits_digest((const XXH3_state_t *)s->opaque);
 }
 
-void vv_digest_stream_digest(const struct vv_digest_stream *s, struct vv_digest *out)
-{
-	canonical(XXH3_128bits_digest((const XXH3_state_t *)s->opaque), out);
-}
-
 #endif

@@ -55,6 +55,5 @@ struct vv_digest_stream {
 void vv_digest_stream_init(struct vv_digest_stream *s);
 void vv_digest_stream_add(struct vv_digest_stream *s, const void *p, size_t n);
 uint64_t vv_digest_stream_check(const struct vv_digest_stream *s);
-void vv_digest_stream_digest(const struct vv_digest_stream *s, struct vv_digest *out);
 
 #endif

@@ -16,11 +16,12 @@ static const struct {
 } types[VV_TYPES] = {
 	{ "bytes", 1 }, { "i8", 1 },  { "u8", 1 },  { "i16", 2 }, { "u16", 2 }, { "i32", 4 },  { "u32", 4 },
 	{ "i64", 8 },   { "u64", 8 }, { "f32", 4 }, { "f64", 8 }, { "c64", 8 }, { "c128", 16 },
+	{ "bf16", 2 },  { "f16", 2 }, { "f8_e4m3", 1 }, { "f8_e5m2", 1 },
 };
 
 const char *vv_head_type_name(unsigned type)
 {
-	return type < VV_TYPES ? types[type].name : "?";
+	return type < VV_TYPES ? types[type].name : type == VV_TYPE_RECORD ? "record" : "?";
 }
 
 size_t vv_head_type_size(unsigned type)
@@ -28,11 +29,17 @@ size_t vv_head_type_size(unsigned type)
 	return type < VV_TYPES ? types[type].size : 0;
 }
 
+size_t vv_head_element_size(const struct vv_shape *s)
+{
+	return s->record ? s->record->bytes : vv_head_type_size(s->type);
+}
+
 void vv_head_fini(struct vv_head *h)
 {
 	for (size_t i = 0; i < h->n_regions; i++) {
 		vv_mem_free(h->region[i].name);
 		vv_run_fini(&h->region[i].runs);
+		vv_mem_free(h->region[i].part);
 	}
 	vv_mem_free(h->region);
 	vv_mem_free(h->stat);
@@ -63,16 +70,26 @@ int vv_head_add_stat(struct vv_head *h, const char *name, uint64_t value)
 	return 0;
 }
 
+/* Programs without a type for small floating-point numbers have stored them as unsigned integers, and records as bytes. */
+bool vv_head_types_agree(unsigned declared, unsigned stored)
+{
+	bool bits = declared >= VV_TYPE_BF16 && declared < VV_TYPES && vv_head_type_size(declared) == vv_head_type_size(stored);
+
+	return declared == stored || declared == VV_TYPE_BYTES || stored == VV_TYPE_BYTES ||
+	       (bits && (stored == VV_TYPE_U16 || stored == VV_TYPE_U8)) || (declared == VV_TYPE_RECORD && stored == VV_TYPE_U8);
+}
+
 int vv_head_check_shape(const char *name, const struct vv_shape *s)
 {
-	uint64_t bytes = vv_head_type_size(s->type);
+	uint64_t bytes = vv_head_element_size(s);
 
 	if (s->len > VV_MAX_REGION_BYTES)
 		return vv_err_set(VV_EINVAL, "region '%s': %" PRIu64 " bytes, the format's limit is 2^40", name, s->len);
 	if (s->chunk < VV_MIN_CHUNK || s->chunk > VV_MAX_CHUNK)
 		return vv_err_set(VV_EINVAL, "region '%s': chunk of %u bytes, allowed are %d..%d", name, s->chunk,
 				  VV_MIN_CHUNK, VV_MAX_CHUNK);
-	if (s->type >= VV_TYPES || s->ndim > VV_MAX_DIMS || (s->type == VV_TYPE_BYTES) != (s->ndim == 0))
+	if (s->type > VV_TYPE_RECORD || s->ndim > VV_MAX_DIMS || (s->type == VV_TYPE_BYTES) != (s->ndim == 0) ||
+	    (s->type == VV_TYPE_RECORD) != !!s->record)
 		return vv_err_set(VV_EINVAL, "region '%s': type %u with %u dimensions (an array has 1..%d)", name,
 				  s->type, s->ndim, VV_MAX_DIMS);
 	for (unsigned i = 0; i < s->ndim; i++)
@@ -86,7 +103,7 @@ int vv_head_check_shape(const char *name, const struct vv_shape *s)
 
 bool vv_head_same_shape(const struct vv_shape *a, const struct vv_shape *b)
 {
-	return a->len == b->len && a->type == b->type && a->ndim == b->ndim && memcmp(a->dim, b->dim, a->ndim * sizeof(a->dim[0])) == 0;
+	return a->len == b->len && a->type == b->type && a->record == b->record && a->ndim == b->ndim && memcmp(a->dim, b->dim, a->ndim * sizeof(a->dim[0])) == 0;
 }
 
 void vv_head_put_ident(const struct vv_head *h, struct vv_buf *b)
@@ -148,12 +165,15 @@ void vv_head_put_regions(const struct vv_head *h, struct vv_buf *b)
 		vv_wire_put_u8(b, r->shape.ndim);
 		for (unsigned d = 0; d < r->shape.ndim; d++)
 			vv_wire_put_var(b, r->shape.dim[d]);
+		if (r->shape.record)
+			vv_record_put(r->shape.record, b);
 	}
 }
 
 static int get_region(const struct vv_head *h, struct vv_wire *w, struct vv_head_region *r)
 {
 	char name[VV_MAX_NAME + 1];
+	int rc;
 
 	vv_wire_str(w, name, sizeof(name));
 	r->parent = (uint32_t)vv_wire_var_max(w, VV_MAX_REGIONS);
@@ -165,6 +185,8 @@ static int get_region(const struct vv_head *h, struct vv_wire *w, struct vv_head
 		return damaged("REGIONS", "malformed region");
 	for (unsigned d = 0; d < r->shape.ndim; d++)
 		r->shape.dim[d] = vv_wire_var(w);
+	if (!w->bad && r->shape.type == VV_TYPE_RECORD && (rc = vv_record_get(name, w, &r->shape.record)) != 0)
+		return rc == VV_ENOMEM ? rc : damaged("REGIONS", "impossible record");
 	if (w->bad || vv_head_check_shape(name, &r->shape) < 0)
 		return damaged("REGIONS", "impossible shape");
 	r->name = vv_mem_strdup(name);

@@ -5,11 +5,12 @@
 #define VV_CORE_FORMAT_HEAD_H
 
 #include "base/wire.h"
+#include "core/format/record.h"
 #include "core/format/run.h"
 
 enum {
 	VV_MAX_REGIONS = 1 << 20,
-	VV_MAX_NAME = 255,
+	VV_MAX_NAME = 1023,
 	VV_MAX_DIMS = 16,
 	VV_MIN_CHUNK = 32,
 	VV_MAX_CHUNK = 1 << 20,
@@ -30,7 +31,12 @@ enum vv_type {
 	VV_TYPE_F64,
 	VV_TYPE_C64,
 	VV_TYPE_C128,
-	VV_TYPES
+	VV_TYPE_BF16,
+	VV_TYPE_F16,
+	VV_TYPE_F8_E4M3,
+	VV_TYPE_F8_E5M2,
+	VV_TYPES, /* of one number each */
+	VV_TYPE_RECORD = VV_TYPES, /* of named fields of these types: only regions have it */
 };
 
 struct vv_shape { /* the type and dimensions of a region */
@@ -39,13 +45,17 @@ struct vv_shape { /* the type and dimensions of a region */
 	uint8_t type;
 	uint8_t ndim;
 	uint64_t dim[VV_MAX_DIMS];
+	const struct vv_record *record; /* of VV_TYPE_RECORD, else NULL */
 };
+
+struct vv_distribution;
 
 struct vv_head_region {
 	char *name;
 	uint32_t parent; /* 0, or 1 + index in the parent layer */
 	struct vv_shape shape;
 	struct vv_runs runs;
+	struct vv_distribution *part; /* core/format/distribution.h; NULL: a plain region */
 };
 
 struct vv_stat {
@@ -89,7 +99,10 @@ uint64_t vv_head_stat(const struct vv_head *h, const char *name); /* 0 if it is 
 int vv_head_add_stat(struct vv_head *h, const char *name, uint64_t value);
 
 const char *vv_head_type_name(unsigned type);
-size_t vv_head_type_size(unsigned type);
+size_t vv_head_type_size(unsigned type); /* 0 for a record */
+size_t vv_head_element_size(const struct vv_shape *s); /* bytes of an element; without a type 1 */
+/* May a region of one type be filled with bytes of the other? */
+bool vv_head_types_agree(unsigned declared, unsigned stored);
 /* Does the format allow the shape? Returns an error with the reason if not. */
 int vv_head_check_shape(const char *name, const struct vv_shape *s);
 /* The same number of elements of the same type in the same dimensions; the chunks may differ. */

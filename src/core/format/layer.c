@@ -2,6 +2,7 @@
  * under a check. */
 #include "core/format/layer.h"
 #include "base/err.h"
+#include "core/format/distribution.h"
 #include <string.h>
 
 static const char header_magic[8] = { 'V', 'A', 'R', 'V', 'E', 'L', 'Y', 'R' };
@@ -12,9 +13,9 @@ enum { VERSION = 1, LAST_FIXED = VV_SECTION_DIGESTS };
 const char *vv_layer_section_name(uint32_t kind)
 {
 	static const char *const names[] = { "?",     "IDENT",  "REGIONS", "SOURCES",
-					     "RUNS", "STATS", "BLOCKS", "DIGESTS", "COPIES", "ERAS" };
+					     "RUNS", "STATS", "BLOCKS", "DIGESTS", "COPIES", "ERAS", "PARTS", "BASES" };
 
-	return kind <= VV_SECTION_ERAS ? names[kind] : "?";
+	return kind <= VV_SECTION_BASES ? names[kind] : "?";
 }
 
 void vv_layer_put_header(struct vv_buf *b)
@@ -37,7 +38,7 @@ int vv_layer_check_header(const uint8_t header[VV_LAYER_HEADER])
 	if (memcmp(magic, header_magic, 8) != 0)
 		return vv_err_set(VV_EDAMAGED, "header: not a varve layer");
 	if (vv_wire_u32(&w) != (uint32_t)vv_digest_check(header, 12))
-		return vv_err_set(VV_EDAMAGED, "header: check differs");
+		return vv_err_set(VV_EDAMAGED, "header: checksum mismatch");
 	if (version != VERSION || flags)
 		return vv_err_set(VV_EDAMAGED, "header: format version %u, this varve reads %d", version, VERSION);
 	return 0;
@@ -96,7 +97,7 @@ static void put_digests(struct vv_frame *f, const struct vv_digests *d, uint64_t
 }
 
 /* Returns the new `off`, for the parts that follow. */
-static uint64_t put_payload_sections(struct vv_frame *f, const struct vv_blocks *blocks, const struct vv_digests *digests, const struct vv_copies_section *copies,
+static uint64_t put_payload_sections(struct vv_frame *f, const struct vv_head *h, const struct vv_blocks *blocks, const struct vv_digests *digests, const struct vv_copies_section *copies,
 				     const struct vv_era_table *eras, vv_layer_coder code, uint64_t off, struct vv_buf *out, struct vv_layer_gap *gap)
 {
 	struct vv_buf b = { 0 };
@@ -114,6 +115,16 @@ static uint64_t put_payload_sections(struct vv_frame *f, const struct vv_blocks 
 		b.n = 0;
 		vv_era_table_put(eras, &b);
 		put_table(f, out, off, VV_SECTION_ERAS, VV_SECTION_SKIPPABLE, &b, code);
+	}
+	if (h && vv_distribution_has_any(h)) {
+		b.n = 0;
+		vv_distribution_put(h, &b);
+		put_table(f, out, off, VV_SECTION_PARTS, VV_SECTION_SKIPPABLE, &b, code);
+	}
+	if (blocks->bases.n_blocks) {
+		b.n = 0;
+		vv_delta_bases_put(&blocks->bases, &b);
+		put_table(f, out, off, VV_SECTION_BASES, 0, &b, code);
 	}
 	vv_buf_fini(&b);
 	return off;
@@ -163,14 +174,14 @@ int vv_layer_put_tail(const struct vv_head *h, const struct vv_blocks *blocks, c
 	}
 	if (rc == 0) {
 		vv_digest_xxh3(out->p + start, out->n - start, head_digest);
-		rc = put_end(&f, put_payload_sections(&f, blocks, digests, copies, eras, code, off - start, out, gap), out);
+		rc = put_end(&f, put_payload_sections(&f, h, blocks, digests, copies, eras, code, off - start, out, gap), out);
 	}
 	for (int i = 0; i < 5; i++)
 		vv_buf_fini(&part[i]);
 	return rc;
 }
 
-int vv_layer_put_tail_kept(const struct vv_frame *was, const uint8_t *head_bytes, const struct vv_blocks *blocks,
+int vv_layer_put_tail_kept(const struct vv_frame *was, const uint8_t *head_bytes, const struct vv_head *h, const struct vv_blocks *blocks,
 			   const struct vv_digests *digests, const struct vv_copies_section *copies, const struct vv_era_table *eras, vv_layer_coder code, uint64_t off,
 			   struct vv_buf *out)
 {
@@ -185,7 +196,7 @@ int vv_layer_put_tail_kept(const struct vv_frame *was, const uint8_t *head_bytes
 		put_section(&f, out, off - start, s->kind, s->flags, head_bytes, s->len);
 		head_bytes += s->len;
 	}
-	return put_end(&f, put_payload_sections(&f, blocks, digests, copies, eras, code, off - start, out, NULL), out);
+	return put_end(&f, put_payload_sections(&f, h, blocks, digests, copies, eras, code, off - start, out, NULL), out);
 }
 
 uint64_t vv_layer_digests_check(const struct vv_buf *out)
@@ -213,7 +224,7 @@ int vv_layer_get_trailer(struct vv_frame *f, const uint8_t trailer[VV_LAYER_TRAI
 	f->dir_check = vv_wire_u64(&w);
 	w.p += 8;
 	if (vv_wire_u64(&w) != vv_digest_check(trailer, VV_LAYER_TRAILER - 8))
-		return vv_err_set(VV_EDAMAGED, "trailer: check differs");
+		return vv_err_set(VV_EDAMAGED, "trailer: checksum mismatch");
 	if (f->file_len != file_len)
 		return vv_err_set(VV_EDAMAGED, "trailer: written as %llu bytes, found %llu",
 				  (unsigned long long)f->file_len, (unsigned long long)file_len);
@@ -233,19 +244,19 @@ static int occurs_before(const struct vv_frame *f, uint32_t i)
 }
 
 /* Kinds 1 to 7 come in order and with the required flags. Later kinds may follow, each once, if
- * they may be skipped. All but two may be compressed. */
+ * they may be skipped or are known. All but two may be compressed. */
 static int check_kinds(const struct vv_frame *f)
 {
 	if (f->n < LAST_FIXED)
 		return vv_err_set(VV_EDAMAGED, "directory: sections are missing");
 	for (uint32_t i = 0; i < f->n; i++) {
 		const struct vv_section *s = &f->section[i];
-		uint32_t want = i < VV_SECTION_STATS ? VV_SECTION_HEAD : 0;
+		uint32_t want = i < VV_SECTION_STATS ? VV_SECTION_HEAD : 0, further = s->kind == VV_SECTION_BASES ? 0 : VV_SECTION_SKIPPABLE;
 		uint32_t flags = is_plain(s->kind) ? s->flags : s->flags & ~(uint32_t)VV_SECTION_CODED;
 
 		if (i < LAST_FIXED && (s->kind != i + 1 || flags != want))
 			return vv_err_set(VV_EDAMAGED, "directory: section %u is not the one expected", i);
-		if (i >= LAST_FIXED && (s->kind <= LAST_FIXED || flags != VV_SECTION_SKIPPABLE))
+		if (i >= LAST_FIXED && (s->kind <= LAST_FIXED || flags != further))
 			return vv_err_set(VV_EDAMAGED, "directory: section of unknown kind %u (a newer varve wrote it?)",
 					  s->kind);
 		if (occurs_before(f, i))
@@ -261,7 +272,7 @@ int vv_layer_get_directory(struct vv_frame *f, const uint8_t *dir)
 	uint64_t end = 0;
 
 	if (vv_digest_check(dir, n) != f->dir_check)
-		return vv_err_set(VV_EDAMAGED, "directory: check differs");
+		return vv_err_set(VV_EDAMAGED, "directory: checksum mismatch");
 	for (uint32_t i = 0; i < f->n; i++) {
 		struct vv_section *s = &f->section[i];
 
@@ -296,6 +307,6 @@ const struct vv_section *vv_layer_find(const struct vv_frame *f, uint32_t kind)
 int vv_layer_check_section(const struct vv_section *s, const void *p)
 {
 	if (vv_digest_check(p, s->len) != s->check)
-		return vv_err_set(VV_EDAMAGED, "section %s: check differs", vv_layer_section_name(s->kind));
+		return vv_err_set(VV_EDAMAGED, "section %s: checksum mismatch", vv_layer_section_name(s->kind));
 	return 0;
 }

@@ -27,6 +27,8 @@ enum vv_section_kind {
 	VV_SECTION_DIGESTS,
 	VV_SECTION_COPIES, /* only if there are some */
 	VV_SECTION_ERAS,   /* not in layers of older versions */
+	VV_SECTION_PARTS,  /* only if a region has a distribution */
+	VV_SECTION_BASES, /* only if there are some; a reader must know it */
 };
 
 enum { VV_SECTION_HEAD = 1, VV_SECTION_SKIPPABLE = 2, VV_SECTION_CODED = 4 };
@@ -70,8 +72,8 @@ int vv_layer_put_tail(const struct vv_head *h, const struct vv_blocks *blocks, c
 		      const struct vv_copies_section *copies, const struct vv_era_table *eras, vv_layer_coder code, uint64_t off, struct vv_buf *out,
 		      struct vv_digest *head_digest, struct vv_layer_gap *gap);
 /* The same around an unchanged head: head_bytes holds its sections, one after another, as listed in
- * `was`. */
-int vv_layer_put_tail_kept(const struct vv_frame *was, const uint8_t *head_bytes, const struct vv_blocks *blocks,
+ * `was`. h (may be NULL): the same head, for its distributions. */
+int vv_layer_put_tail_kept(const struct vv_frame *was, const uint8_t *head_bytes, const struct vv_head *h, const struct vv_blocks *blocks,
 			   const struct vv_digests *digests, const struct vv_copies_section *copies, const struct vv_era_table *eras, vv_layer_coder code, uint64_t off,
 			   struct vv_buf *out);
 

@@ -381,7 +381,9 @@ static bool is_sound(const struct vv_recipe *r)
 	bool fine = r->width <= VV_RECIPE_WIDEST && r->record >= 1 && (size_t)r->width * r->record <= VV_RECIPE_PLANES &&
 		    r->predictor <= VV_PREDICT_TRAIL && r->coder <= CODER_MAX && r->window <= WINDOW_MAX;
 
-	if (r->real || r->predictor == VV_PREDICT_REAL)
+	if (r->real)
+		fine = fine && (r->width == 2 || r->width == 4 || r->width == 8);
+	if (r->predictor == VV_PREDICT_REAL)
 		fine = fine && (r->width == 4 || r->width == 8);
 	for (unsigned i = 0; i < r->n_strides; i++)
 		fine = fine && r->stride[i] >= 1 && (i == 0 || r->stride[i] >= r->stride[i - 1]);

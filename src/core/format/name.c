@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char fine[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+
 int vv_name_check_lineage(const char *s)
 {
-	static const char fine[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 	size_t n = s ? strlen(s) : 0;
 
 	if (n < 1 || n > VV_NAME_LINEAGE_MAX)
@@ -18,6 +19,21 @@ int vv_name_check_lineage(const char *s)
 		return vv_err_set(VV_EINVAL,
 				  "lineage '%s': letters, digits, '.', '_' and '-' only, and no '.' in front", s);
 	return 0;
+}
+
+static bool is_label(const char *s, size_t n)
+{
+	return n >= 1 && n <= VV_NAME_LABEL_MAX && strspn(s, fine) == n && s[0] != '.' && s[0] != '-' && strspn(s, "0123456789") < n &&
+	       strcmp(s, "latest") != 0 && !strstr(s, "..");
+}
+
+int vv_name_check_label(const char *s)
+{
+	if (s && is_label(s, strlen(s)))
+		return 0;
+	return vv_err_set(VV_EINVAL,
+			  "label '%.80s': 1 to %d letters, digits, '.', '_' and '-', no '.' or '-' in front, no '..', neither a number nor 'latest'",
+			  s ? s : "", VV_NAME_LABEL_MAX);
 }
 
 void vv_name_record(char out[VV_NAME_MAX], const char *lineage)
@@ -33,6 +49,11 @@ void vv_name_lock(char out[VV_NAME_MAX], const char *lineage)
 void vv_name_ended(char out[VV_NAME_MAX], const char *lineage)
 {
 	snprintf(out, VV_NAME_MAX, "%s/ended", lineage);
+}
+
+void vv_name_verified(char out[VV_NAME_MAX], const char *lineage)
+{
+	snprintf(out, VV_NAME_MAX, "%s/verified", lineage);
 }
 
 void vv_name_index(char out[VV_NAME_MAX], const char *lineage, uint32_t rank)
@@ -61,6 +82,11 @@ void vv_name_bundle(char out[VV_NAME_MAX], const char *lineage, uint64_t epoch, 
 {
 	snprintf(out, VV_NAME_MAX, "%s/%08" PRIu64 "/%010" PRIu64 ".r%" PRIu32 "-%" PRIu32 ".bundle", lineage,
 		 epoch / VV_NAME_EPOCHS_PER_FOLDER, epoch, first, last);
+}
+
+void vv_name_label(char out[VV_NAME_MAX], const char *lineage, uint64_t epoch, const char *label)
+{
+	snprintf(out, VV_NAME_MAX, "%s/%08" PRIu64 "/%010" PRIu64 ".%s.label", lineage, epoch / VV_NAME_EPOCHS_PER_FOLDER, epoch, label);
 }
 
 /* Exactly `width` digits (or for width 0 a plain number of up to 8 digits); *s moves past them. */
@@ -113,6 +139,21 @@ bool vv_name_parse_bundle(const char *s, uint64_t *epoch, uint32_t *first, uint3
 	*first = (uint32_t)from;
 	*last = (uint32_t)to;
 	return true;
+}
+
+bool vv_name_parse_label(const char *s, uint64_t *epoch, char label[VV_NAME_LABEL_MAX + 1])
+{
+	static const char end[] = ".label";
+	int64_t e = digits(&s, 10);
+	size_t n = strlen(s), tail = sizeof(end) - 1;
+
+	if (e < 1 || s[0] != '.' || n < 1 + tail + 1 || n > 1 + VV_NAME_LABEL_MAX + tail || strcmp(s + n - tail, end) != 0)
+		return false;
+	n -= 1 + tail;
+	memcpy(label, s + 1, n);
+	label[n] = '\0';
+	*epoch = (uint64_t)e;
+	return is_label(label, n);
 }
 
 int64_t vv_name_parse_folder(const char *s)

@@ -57,6 +57,7 @@ void vv_payload_blocks_fini(struct vv_blocks *b)
 	vv_mem_free(b->v);
 	vv_mem_free(b->before);
 	vv_payload_extents_fini(&b->extent);
+	vv_delta_bases_fini(&b->bases);
 	*b = (struct vv_blocks){ 0 };
 }
 

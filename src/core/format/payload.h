@@ -4,6 +4,7 @@
 #define VV_CORE_FORMAT_PAYLOAD_H
 
 #include "base/wire.h"
+#include "core/format/delta_bases.h"
 #include "core/format/digest.h"
 
 enum { VV_MAX_BLOCK = 1 << 26, VV_MAX_STORED_BLOCK = 1 << 27 };
@@ -36,6 +37,7 @@ struct vv_blocks {
 	struct vv_extents extent; /* of all blocks, ascending */
 	/* by extent, of blocks that were read: the bytes of its block before it; NULL: not known */
 	uint32_t *before;
+	struct vv_delta_bases bases; /* of blocks that are differences */
 };
 
 /* Adds a range at or after the end of the last one. With `join`, a range that touches the last one

@@ -7,6 +7,8 @@ struct vv_form vv_recipe_form(unsigned type, bool swapped, unsigned ndim, const 
 {
 	struct vv_form f = { .type = (uint8_t)type, .swapped = swapped };
 
+	if (type == VV_TYPE_RECORD)
+		return (struct vv_form){ 0 };
 	if (ndim > 1)
 		f.row = dim[ndim - 1];
 	if (ndim > 2 && dim[ndim - 2] < UINT32_MAX && f.row < UINT32_MAX)

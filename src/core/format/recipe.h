@@ -33,7 +33,7 @@ struct vv_recipe {
 	uint8_t width;     /* bytes of a number; 1: not known to be numbers */
 	uint16_t record;   /* numbers in a record, each with its own planes; 1: no records */
 	uint8_t predictor;
-	bool real;         /* IEEE floating point: 4 or 8 bytes */
+	bool real;         /* floating point with the sign on top: 2, 4 or 8 bytes */
 	bool swapped;      /* the high byte comes first */
 	uint8_t coder;     /* compressor of the planes: VV_CODEC_NONE, _LZ4, _ZSTD */
 	int8_t level;      /* of the compressor */

@@ -238,6 +238,7 @@ static void name_type(char out[SUFFIX], unsigned type, unsigned width, bool swap
 	static const char letters[VV_TYPES] = {
 		[VV_TYPE_I8] = 'I', [VV_TYPE_I16] = 'I', [VV_TYPE_I32] = 'I', [VV_TYPE_I64] = 'I', [VV_TYPE_U8] = 'U', [VV_TYPE_U16] = 'U',
 		[VV_TYPE_U32] = 'U', [VV_TYPE_U64] = 'U', [VV_TYPE_F32] = 'F', [VV_TYPE_F64] = 'F', [VV_TYPE_C64] = 'C', [VV_TYPE_C128] = 'C',
+		[VV_TYPE_BF16] = 'B', [VV_TYPE_F16] = 'F', [VV_TYPE_F8_E4M3] = 'F', [VV_TYPE_F8_E5M2] = 'E',
 	};
 	char type_text[24], class_text[20] = "Scalar";
 
@@ -269,4 +270,14 @@ void vv_similarity_key_key(const struct vv_similarity_key *k, const char *name, 
 	if (s.cut)
 		s.n = s.fits + (size_t)sprintf(key + s.fits, "~%016" PRIx64, vv_digest_stream_check(&s.all));
 	memcpy(key + s.n, suffix, strlen(suffix) + 1);
+}
+
+size_t vv_similarity_key_suffix(const char *key, unsigned type, unsigned width, bool swapped, unsigned ndim)
+{
+	char suffix[SUFFIX];
+	size_t n = strlen(key), len;
+
+	name_type(suffix, type, width, swapped, ndim);
+	len = strlen(suffix);
+	return n > len && strcmp(key + n - len, suffix) == 0 ? len : 0;
 }

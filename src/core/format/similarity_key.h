@@ -22,5 +22,7 @@ void vv_similarity_key_free(struct vv_similarity_key *k); /* NULL is fine */
 /* name: of the variable. type: of core/format/head.h. width: bytes of an element that has none of
  * these types. */
 void vv_similarity_key_key(const struct vv_similarity_key *k, const char *name, unsigned type, unsigned width, bool swapped, unsigned ndim, char key[VV_SIMILARITY_KEY_MAX]);
+/* The bytes of `_type_class` at the end of a key; 0: the key was made for another type. */
+size_t vv_similarity_key_suffix(const char *key, unsigned type, unsigned width, bool swapped, unsigned ndim);
 
 #endif

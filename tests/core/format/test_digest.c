@@ -106,18 +106,15 @@ static void test_alignment(void)
 		}
 }
 
-static void check_pieces(size_t n, size_t a, size_t b, uint64_t check, const struct vv_digest *want)
+static void check_pieces(size_t n, size_t a, size_t b, uint64_t check)
 {
 	struct iovec iov[3] = { { data, a }, { data + a, b - a }, { data + b, n - b } };
 	struct vv_digest_stream s;
-	struct vv_digest d;
 
 	vv_digest_stream_init(&s);
 	for (int i = 0; i < 3; i++)
 		vv_digest_stream_add(&s, iov[i].iov_base, iov[i].iov_len);
 	CHECK_EQ(vv_digest_stream_check(&s), check);
-	vv_digest_stream_digest(&s, &d);
-	CHECK(vv_digest_equal(&d, want));
 	CHECK_EQ(vv_digest_stream_check(&s), check); /* asking changes nothing */
 	CHECK_EQ(vv_digest_check_parts(iov, 3), check);
 }
@@ -127,11 +124,9 @@ static void test_splits(void)
 {
 	for (size_t n = 0; n <= 1100; n += n < 300 ? 1 : 61) {
 		uint64_t check = vv_digest_check(data, n);
-		struct vv_digest want;
 
-		vv_digest_xxh3(data, n, &want);
 		for (size_t cut = 0; cut <= n; cut++)
-			check_pieces(n, cut, cut, check, &want);
+			check_pieces(n, cut, cut, check);
 	}
 }
 
@@ -142,10 +137,8 @@ static void test_random_splits(void)
 	for (int i = 0; i < 300; i++) {
 		size_t n = (size_t)gen_below(&state, LONGEST), b = (size_t)gen_below(&state, n + 1);
 		size_t a = (size_t)gen_below(&state, b + 1);
-		struct vv_digest want;
 
-		vv_digest_xxh3(data, n, &want);
-		check_pieces(n, a, b, vv_digest_check(data, n), &want);
+		check_pieces(n, a, b, vv_digest_check(data, n));
 	}
 }
 

@@ -44,6 +44,7 @@ static void check_same_region(const struct vv_head_region *a, const struct vv_he
 	CHECK_EQ(a->shape.chunk, b->shape.chunk);
 	CHECK_EQ(a->shape.type, b->shape.type);
 	CHECK_EQ(a->shape.ndim, b->shape.ndim);
+	CHECK(a->shape.record == b->shape.record);
 	CHECK(memcmp(a->shape.dim, b->shape.dim, sizeof(a->shape.dim)) == 0);
 	CHECK_EQ(a->runs.n, b->runs.n);
 	CHECK(a->runs.n == 0 || memcmp(a->runs.v, b->runs.v, a->runs.n * sizeof(*a->runs.v)) == 0);
@@ -99,10 +100,10 @@ static void test_large(void)
 	a.payload = VV_MAX_PAYLOAD;
 	a.n_regions = 2;
 	a.region = vv_mem_new(2, sizeof(*a.region));
-	a.region[0] = (struct vv_head_region){ .name = vv_mem_strdup("x"), .shape = { 1000, 32, 0, 0, { 0 } } };
-	a.region[1] = (struct vv_head_region){ .name = vv_mem_new(256, 1), .parent = VV_MAX_REGIONS };
-	a.region[1].shape = (struct vv_shape){ VV_MAX_REGION_BYTES, VV_MAX_CHUNK, VV_TYPE_C128, 16, { 0 } };
-	memset(a.region[1].name, 'n', 255);
+	a.region[0] = (struct vv_head_region){ .name = vv_mem_strdup("x"), .shape = { .len = 1000, .chunk = 32 } };
+	a.region[1] = (struct vv_head_region){ .name = vv_mem_new(VV_MAX_NAME + 1, 1), .parent = VV_MAX_REGIONS };
+	a.region[1].shape = (struct vv_shape){ .len = VV_MAX_REGION_BYTES, .chunk = VV_MAX_CHUNK, .type = VV_TYPE_C128, .ndim = 16 };
+	memset(a.region[1].name, 'n', VV_MAX_NAME);
 	for (unsigned d = 0; d < 16; d++)
 		a.region[1].shape.dim[d] = d < 12 ? 8 : 1;
 	for (uint64_t i = 0; i < 1000; i++) {
@@ -279,7 +280,7 @@ static void test_rules_of_regions(void)
 	REFUSED((h.parent = 0, h.depth = 0, r->parent = 1));
 	REFUSED(r->shape.chunk = VV_MIN_CHUNK - 1);
 	REFUSED(r->shape.chunk = VV_MAX_CHUNK + 1);
-	REFUSED(r->shape.type = VV_TYPES);
+	REFUSED(r->shape.type = VV_TYPE_RECORD + 1);
 	REFUSED(r->shape.type = VV_TYPE_BYTES);
 	REFUSED(r->shape.type = VV_TYPE_F32);
 	REFUSED((r->shape.type = VV_TYPE_BYTES, r->shape.ndim = 0, r->shape.len = VV_MAX_REGION_BYTES + 1));
@@ -392,12 +393,14 @@ static void test_stats(void)
 
 static void test_types(void)
 {
-	static const size_t sizes[VV_TYPES] = { 1, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 8, 16 };
+	static const size_t sizes[VV_TYPES] = { 1, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 8, 16, 2, 2, 1, 1 };
 
 	for (unsigned t = 0; t < VV_TYPES; t++)
 		CHECK_EQ(vv_head_type_size(t), sizes[t]);
 	CHECK_STR(vv_head_type_name(VV_TYPE_C128), "c128");
-	CHECK_STR(vv_head_type_name(VV_TYPES), "?");
+	CHECK_STR(vv_head_type_name(VV_TYPE_F8_E5M2), "f8_e5m2");
+	CHECK_STR(vv_head_type_name(VV_TYPE_RECORD), "record");
+	CHECK_STR(vv_head_type_name(VV_TYPE_RECORD + 1), "?");
 	CHECK_EQ(vv_head_type_size(VV_TYPES), 0);
 	CHECK_EQ(vv_head_type_size(UINT32_MAX), 0);
 }

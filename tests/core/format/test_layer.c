@@ -48,7 +48,7 @@ static int parse_payload(struct parsed *l, const uint8_t *p)
 		rc = vv_payload_get_digests(&l->digests, p + d->off, d->len, l->head.payload);
 	for (size_t i = 0; rc == 0 && i < l->blocks.n; i++)
 		if (vv_digest_check(p + l->blocks.v[i].off, l->blocks.v[i].stored_len) != l->blocks.v[i].check)
-			rc = vv_err_set(VV_EDAMAGED, "block: check differs");
+			rc = vv_err_set(VV_EDAMAGED, "block: checksum mismatch");
 	return rc;
 }
 
@@ -186,7 +186,7 @@ static void test_kept_head(void)
 		vv_layer_put_header(&smaller);
 		gen_blocks(&state, was.head.payload, 0, &blocks, &smaller);
 		gen_digests(&state, was.head.payload, &digests);
-		CHECK_EQ(vv_layer_put_tail_kept(&was.frame, image.p + was.frame.section[0].off, &blocks, &digests, NULL, NULL, NULL,
+		CHECK_EQ(vv_layer_put_tail_kept(&was.frame, image.p + was.frame.section[0].off, NULL, &blocks, &digests, NULL, NULL, NULL,
 						smaller.n, &smaller),
 			 0);
 		CHECK_EQ(parse(&is, smaller.p, smaller.n), 0);
@@ -320,7 +320,7 @@ static void test_coded(void)
 		n = f[1].section[4].off + f[1].section[4].len - 16;
 		vv_digest_xxh3(upside.p, n, &c);
 		CHECK(vv_digest_equal(&b, &c));
-		CHECK_EQ(vv_layer_put_tail_kept(&f[1], upside.p, &blocks, &digests, NULL, NULL, NULL, 16, &kept), 0);
+		CHECK_EQ(vv_layer_put_tail_kept(&f[1], upside.p, NULL, &blocks, &digests, NULL, NULL, NULL, 16, &kept), 0);
 		CHECK_EQ(vv_layer_get_trailer(&f[2], kept.p + kept.n - VV_LAYER_TRAILER, kept.n + 16), 0);
 		CHECK_EQ(vv_layer_get_directory(&f[2], kept.p + f[2].dir_off - 16), 0);
 		CHECK(memcmp(kept.p, upside.p, n) == 0);
@@ -346,7 +346,7 @@ static struct forged fair(void)
 	struct forged f = { .n = 7 };
 
 	for (uint32_t i = 0; i < VV_LAYER_SECTIONS; i++)
-		f.section[i] = (struct vv_section){ i + 1, i < 5 ? 1 : i < 7 ? 0 : 2, 16 + 10 * i, 10, 1 };
+		f.section[i] = (struct vv_section){ i + 1, i < 5 ? 1 : i < 7 || i + 1 == VV_SECTION_BASES ? 0 : 2, 16 + 10 * i, 10, 1 };
 	f.dir_off = 16 + 70;
 	f.file_len = f.dir_off + 7 * VV_LAYER_ENTRY + VV_LAYER_TRAILER;
 	return f;
@@ -439,6 +439,8 @@ static void test_kinds(void)
 	FORGED(0, longer(8), (void)f);
 	FORGED(0, longer(64), (void)f);
 	FORGED(VV_EDAMAGED, longer(8), f.section[7].flags = 0);
+	FORGED(VV_EDAMAGED, longer(11), f.section[10].flags = 2);
+	FORGED(VV_EDAMAGED, longer(11), f.section[10].flags = 1);
 	FORGED(VV_EDAMAGED, longer(8), f.section[7].kind = 3);
 	FORGED(VV_EDAMAGED, longer(8), f.section[7].kind = 0);
 	FORGED(VV_EDAMAGED, longer(9), f.section[8].kind = 8);
@@ -451,7 +453,9 @@ static void test_names(void)
 	CHECK_STR(vv_layer_section_name(0), "?");
 	CHECK_STR(vv_layer_section_name(VV_SECTION_COPIES), "COPIES");
 	CHECK_STR(vv_layer_section_name(VV_SECTION_ERAS), "ERAS");
-	CHECK_STR(vv_layer_section_name(10), "?");
+	CHECK_STR(vv_layer_section_name(VV_SECTION_PARTS), "PARTS");
+	CHECK_STR(vv_layer_section_name(VV_SECTION_BASES), "BASES");
+	CHECK_STR(vv_layer_section_name(12), "?");
 	CHECK_STR(vv_layer_section_name(UINT32_MAX), "?");
 }
 

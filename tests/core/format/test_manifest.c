@@ -11,7 +11,7 @@ static struct vv_recipe some_recipe(uint64_t *state)
 
 	r.record = (uint16_t)(1 + gen_below(state, VV_RECIPE_PLANES / r.width));
 	r.predictor = (uint8_t)gen_below(state, 2);
-	r.real = r.width >= 4 && gen_below(state, 2);
+	r.real = (r.width == 2 || r.width == 4 || r.width == 8) && gen_below(state, 2);
 	r.swapped = gen_below(state, 2);
 	r.coder = (uint8_t)gen_below(state, 3);
 	r.level = (int8_t)(gen_below(state, 30) - 7);
@@ -317,7 +317,7 @@ static void no_key(struct vv_manifest *m) { m->kind[0].key[0] = '\0'; }
 static void wide(struct vv_manifest *m) { m->kind[0].recipe.width = VV_RECIPE_WIDEST + 1; m->kind[0].recipe.real = false; }
 static void no_record(struct vv_manifest *m) { m->kind[0].recipe.record = 0; }
 static void long_record(struct vv_manifest *m) { m->kind[0].recipe.record = 129; }
-static void odd_real(struct vv_manifest *m) { m->kind[0].recipe.width = 2; }
+static void odd_real(struct vv_manifest *m) { m->kind[0].recipe.width = 1; }
 static void far_predictor(struct vv_manifest *m) { m->kind[0].recipe.predictor = VV_PREDICT_TRAIL + 1; }
 static void zero_stride(struct vv_manifest *m) { m->kind[0].recipe.stride[0] = 0; }
 static void falling_stride(struct vv_manifest *m) { m->kind[0].recipe.stride[0] = 65; }

@@ -70,6 +70,8 @@ static void test_forms(void)
 	CHECK_STR(name, "a/lock");
 	vv_name_ended(name, "a");
 	CHECK_STR(name, "a/ended");
+	vv_name_verified(name, "a");
+	CHECK_STR(name, "a/verified");
 	vv_name_index(name, "a", 12);
 	CHECK_STR(name, "a/index.r12");
 	vv_name_folder(name, "a", 3);
@@ -80,6 +82,39 @@ static void test_forms(void)
 	CHECK_STR(name, "a/00000000/0000000099.r1048575.layer");
 	vv_name_bundle(name, "a", 12, 0, 3);
 	CHECK_STR(name, "a/00000000/0000000012.r0-3.bundle");
+}
+
+static void test_labels(void)
+{
+	static const char *const good[] = { "a", "step-400", "7a", "_", "a.b", "Latest", "commit", "r0.layer", "x.label", "1e5", "1-2" };
+	static const char *const bad[] = { "",        "0000000001.label",    "0000000001..label",   "0000000001.7.label",  "0000000001.latest.label",
+					   "0000000000.a.label", "000000001.a.label", "0000000001.-1.label", "0000000001.a..b.label", "0000000001..a.label",
+					   "0000000001.a b.label", "0000000001.a.labels", "0000000001.a.Label", "0000000001a.label", "0000000001.\xc3\xa4.label",
+					   "0000000001.a\n.label", ".tmp-0000000001.a.label", "0000000001.commit", "0000000001.r0.layer" };
+	char name[VV_NAME_MAX], label[VV_NAME_LABEL_MAX + 1], longest[VV_NAME_LABEL_MAX + 2];
+	uint64_t e = 0;
+	uint32_t r;
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		CHECK_EQ(vv_name_check_label(good[i]), 0);
+		vv_name_label(name, "lin", VV_MAX_EPOCH - i, good[i]);
+		CHECK(vv_name_parse_label(last_part(name), &e, label));
+		CHECK_EQ(e, VV_MAX_EPOCH - i);
+		CHECK_STR(label, good[i]);
+		CHECK_EQ(vv_name_parse(last_part(name), &e, &r), VV_NAME_OTHER); /* older versions ignore it */
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (vv_name_parse_label(bad[i], &e, label))
+			fprintf(stderr, "'%s' was taken\n", bad[i]);
+		CHECK(!vv_name_parse_label(bad[i], &e, label));
+	}
+	memset(longest, 'x', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	CHECK_EQ(vv_name_check_label(longest), VV_EINVAL);
+	snprintf(name, sizeof(name), "0000000001.%s.label", longest);
+	CHECK(!vv_name_parse_label(name, &e, label));
+	CHECK(vv_name_parse_label("0000000001.a.label", &e, label) && e == 1);
+	CHECK_EQ(vv_name_check_label(NULL), VV_EINVAL);
 }
 
 static void test_longest(void)
@@ -95,6 +130,8 @@ static void test_longest(void)
 	CHECK_STR(name + strlen(name) - 7, ".bundle");
 	vv_name_index(name, lineage, UINT32_MAX);
 	CHECK_STR(name + strlen(name) - 10, "4294967295");
+	vv_name_label(name, lineage, VV_MAX_EPOCH, lineage); /* it is as long as a label */
+	CHECK_STR(name + strlen(name) - 6, ".label");
 }
 
 /* In a store that anyone may write to, only the one form of a name counts. */
@@ -201,6 +238,7 @@ int main(void)
 {
 	test_round_trip();
 	test_forms();
+	test_labels();
 	test_longest();
 	test_hostile();
 	test_hostile_bundles();
