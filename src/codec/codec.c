@@ -47,15 +47,17 @@ const char *vv_codec_name(uint32_t number)
 {
 	const struct vv_codec *c = vv_codec_numbered(number);
 
-	return number == VV_CODEC_NONE ? "none" : c ? c->name : "?";
+	return number == VV_CODEC_NONE ? "none" : number == VV_CODEC_DELTA ? "delta" : c ? c->name : "?";
 }
 
 int vv_codec_decode(uint32_t number, const void *from, size_t n, void *to, size_t raw_len)
 {
 	static const char *const known[] = { "none", "lz4", "zstd", "planes (zstd)", "typed (zstd)", "Islam 2012's coders (zlib)",
-					      "trail (zstd)" };
+					      "trail (zstd)", "delta" };
 	const struct vv_codec *c;
 
+	if (number == VV_CODEC_DELTA)
+		return vv_err_set(VV_EDAMAGED, "a block is a difference to another one, which is not known here");
 	if (number == VV_CODEC_NONE && n != raw_len)
 		return vv_err_set(VV_EDAMAGED, "a block without codec has %zu bytes, not %zu", n, raw_len);
 	if (number == VV_CODEC_NONE) {
@@ -65,7 +67,7 @@ int vv_codec_decode(uint32_t number, const void *from, size_t n, void *to, size_
 	c = vv_codec_numbered(number);
 	if (!c)
 		return vv_err_set(VV_ENOTSUP, "a block is compressed with %s, which this varve was built without",
-				  number <= VV_CODEC_TRAIL ? known[number] : "an unknown codec");
+				  number <= VV_CODEC_DELTA ? known[number] : "an unknown codec");
 	return c->decode(from, n, to, raw_len);
 }
 
@@ -73,5 +75,7 @@ size_t vv_codec_decode_takes(uint32_t number, size_t n, size_t raw_len)
 {
 	const struct vv_codec *c = vv_codec_numbered(number);
 
+	if (number == VV_CODEC_DELTA) /* the base, its block and its stored bytes, and the planes */
+		return 4 * raw_len + n;
 	return c && c->decode_takes ? c->decode_takes(n, raw_len) : 0;
 }

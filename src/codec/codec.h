@@ -8,7 +8,8 @@
 #include <stdint.h>
 
 /* in the format */
-enum { VV_CODEC_NONE, VV_CODEC_LZ4, VV_CODEC_ZSTD, VV_CODEC_PLANES, VV_CODEC_TYPED, VV_CODEC_PAPER, VV_CODEC_TRAIL };
+/* DELTA needs bytes of an older layer, so it is not in the table: codec/delta.h */
+enum { VV_CODEC_NONE, VV_CODEC_LZ4, VV_CODEC_ZSTD, VV_CODEC_PLANES, VV_CODEC_TYPED, VV_CODEC_PAPER, VV_CODEC_TRAIL, VV_CODEC_DELTA };
 
 struct vv_codec {
 	const char *name;

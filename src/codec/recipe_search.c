@@ -28,7 +28,7 @@ enum {
 /* A more expensive candidate must be smaller by this factor. Bytes that do not shrink by `worth_it`
  * are left uncompressed. */
 static const double better[] = { [VV_EFFORT_FAST] = 0.95, [VV_EFFORT_DEFAULT] = 0.99, [VV_EFFORT_MAX] = 0.999 };
-static const double worth_it = 0.99, alike_enough = 1.10, quick_enough = 0.90, trail_likely = 0.90;
+static const double worth_it = 0.99, alike_enough = 1.10, quick_enough = 0.90, trail_likely = 0.90, near_best = 1.25;
 
 struct trial {
 	struct vv_recipe recipe;
@@ -105,24 +105,14 @@ static int8_t level_of(enum vv_effort effort, const struct vv_recipe *r)
 	return (r->predictor == VV_PREDICT_TRAIL ? trails : whole ? bytes : planes)[effort];
 }
 
-/* Planes of noise are smaller at a lower level, which searches less. */
-static void try_lower(struct recipe_search_table *t, struct trial *d)
-{
-	struct trial lower = *d;
-
-	lower.recipe.level = level_of(VV_EFFORT_DEFAULT, &d->recipe);
-	lower.size = coded_joint(t, &lower.recipe);
-	if (lower.size < d->size)
-		*d = lower;
-}
-
-/* The required size relative to a cheaper candidate. A trail, or a prediction in floating point,
- * compresses at a third of the others' speed. */
+/* The required size relative to a cheaper candidate. A trail, a prediction in floating point, or
+ * bytes at a higher level compress at a third of the others' speed. A trail must gain as much at any
+ * effort: its blocks are large, and none of them is stored as a difference. */
 static double margin(const struct recipe_search_table *t, const struct vv_recipe *r)
 {
-	bool slow = r->predictor == VV_PREDICT_TRAIL || r->predictor == VV_PREDICT_REAL;
+	bool trail = r->predictor == VV_PREDICT_TRAIL, slow = trail || r->predictor == VV_PREDICT_REAL || r->level > level_of(t->effort, r);
 
-	return slow && t->effort < VV_EFFORT_MAX ? better[VV_EFFORT_FAST] : better[t->effort];
+	return trail || (slow && t->effort < VV_EFFORT_MAX) ? better[VV_EFFORT_FAST] : better[t->effort];
 }
 
 /* Tries a candidate; returns its size for further trials. */
@@ -133,16 +123,32 @@ static size_t try(struct recipe_search_table *t, struct vv_recipe r)
 	if (t->n_dishes == MOST)
 		return SIZE_MAX;
 	r.coder = r.coder ? r.coder : VV_CODEC_ZSTD;
-	r.level = level_of(t->effort, &r);
+	r.level = r.level ? r.level : level_of(t->effort, &r);
 	*d = (struct trial){ .recipe = r, .size = coded_joint(t, &r) };
-	if (t->effort == VV_EFFORT_MAX && t->form->type == VV_TYPE_BYTES && r.predictor != VV_PREDICT_TRAIL)
-		try_lower(t, d);
 	if (d->size < (double)t->trial[t->best].size * margin(t, &r))
 		t->best = t->n_dishes;
 	if (d->size < (double)t->trial[t->planes].size * margin(t, &r) && r.predictor != VV_PREDICT_TRAIL)
 		t->planes = t->n_dishes;
 	t->n_dishes++;
 	return d->size;
+}
+
+/* Whole bytes, such as text, at other levels too: a higher one may find much more. On short blocks
+ * it may also find less than a lower one. */
+static size_t try_whole(struct recipe_search_table *t)
+{
+	static const int8_t levels[][3] = { { 1 }, { 1, 6 }, { 3, 9, 15 } };
+	size_t first = 0;
+
+	for (size_t i = 0; i < 3 && levels[t->effort][i]; i++) {
+		struct vv_recipe r = vv_recipe_plain(1);
+		size_t size;
+
+		r.level = levels[t->effort][i];
+		size = try(t, r);
+		first = i ? first : size;
+	}
+	return first;
 }
 
 static size_t try_strides(struct recipe_search_table *t, struct vv_recipe r, unsigned predictor, uint64_t a, uint64_t b, uint64_t c)
@@ -168,21 +174,46 @@ static bool is_hopeless(const struct recipe_search_table *t)
 	return true;
 }
 
+static size_t try_same_strides(struct recipe_search_table *t, const struct vv_recipe *r, unsigned predictor)
+{
+	return try_strides(t, *r, predictor, r->stride[0], r->n_strides > 1 ? r->stride[1] : 0, r->n_strides > 2 ? r->stride[2] : 0);
+}
+
+/* The best prediction from several neighbours that comes near the best candidate; NULL: none. The
+ * difference of neighbours is often a little smaller as integers, and much larger as real
+ * numbers. */
+static const struct vv_recipe *find_several(const struct recipe_search_table *t)
+{
+	size_t least = (size_t)((double)t->trial[t->best].size * near_best);
+	const struct vv_recipe *found = NULL;
+
+	for (size_t i = 0; i < t->n_dishes; i++) {
+		const struct trial *d = &t->trial[i];
+
+		if (d->recipe.predictor == VV_PREDICT_LORENZO && d->recipe.real && d->recipe.n_strides > 1 && d->size <= least) {
+			least = d->size;
+			found = &d->recipe;
+		}
+	}
+	return found;
+}
+
 /* Repeats the best prediction of integers for real numbers. With `known`, it is known whether the
  * numbers are real. */
 static void try_real(struct recipe_search_table *t, bool known)
 {
 	struct vv_recipe r = t->trial[t->best].recipe;
-	unsigned b = r.n_strides > 1 ? r.stride[1] : 0, c = r.n_strides > 2 ? r.stride[2] : 0;
+	const struct vv_recipe *several;
 
 	if (r.predictor != VV_PREDICT_LORENZO || r.record > 2 || r.width < 4)
 		return;
 	if (!known && !r.real) {
 		r.real = true;
-		try_strides(t, r, VV_PREDICT_LORENZO, r.stride[0], b, c);
+		try_same_strides(t, &r, VV_PREDICT_LORENZO);
 	}
-	if (t->effort > VV_EFFORT_FAST && r.real && r.n_strides > 1)
-		try_strides(t, r, VV_PREDICT_REAL, r.stride[0], b, c);
+	several = t->effort > VV_EFFORT_FAST ? find_several(t) : NULL;
+	if (several)
+		try_same_strides(t, several, VV_PREDICT_REAL);
 }
 
 /* The trail takes longer than all others together, and needs words that recur. In numbers, `bytes`,
@@ -247,15 +278,19 @@ static void try_numbers(struct recipe_search_table *t)
 {
 	const struct vv_form *f = t->form;
 	unsigned parts = f->type == VV_TYPE_C64 || f->type == VV_TYPE_C128 ? 2 : 1;
+	unsigned width = (unsigned)vv_head_type_size(f->type) / parts;
 	struct vv_recipe r = {
-		.width = (uint8_t)(vv_head_type_size(f->type) / parts),
+		.width = (uint8_t)width,
 		.record = (uint16_t)parts,
-		.real = f->type >= VV_TYPE_F32,
+		.real = f->type >= VV_TYPE_F32 && width > 1,
 		.swapped = f->swapped,
 	};
 	size_t bytes;
 
-	try(t, r);
+	if (width == 1)
+		try_whole(t);
+	else
+		try(t, r);
 	if (t->like)
 		try_like(t);
 	else
@@ -327,7 +362,7 @@ static void try_bytes(struct recipe_search_table *t)
 {
 	size_t record = t->form->record;
 
-	try(t, vv_recipe_plain(1));
+	try_whole(t);
 	if (t->like) {
 		try_like(t);
 	} else {

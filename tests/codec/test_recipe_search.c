@@ -96,6 +96,27 @@ static void test_smooth(void)
 	}
 }
 
+/* A sum of functions of one coordinate each: two neighbours predict all of it in floating point. As
+ * integers, the difference of neighbours is a little smaller than that. */
+static void test_sum_of_coordinates(void)
+{
+	const uint64_t dim[] = { 64, 16, 32 };
+	struct vv_form form = vv_recipe_form(VV_TYPE_F64, false, 3, dim);
+	struct vv_recipe_search t;
+
+	for (size_t k = 0; k < 2; k++)
+		for (size_t i = 0; i < BYTES / 8; i++) {
+			double x = (double)(i % 32), y = (double)(i / 32 % 16), z = (double)(i / 512 + 16 * k);
+			double v = sin(z * 6 / 63 + 0.2) * cos(y * 6 / 63) + x * 6 / 63;
+
+			memcpy(room[k] + 8 * i, &v, 8);
+		}
+	t = choose(&form, VV_EFFORT_DEFAULT, 1, BYTES);
+	CHECK(t.recipe.predictor == VV_PREDICT_REAL && t.recipe.n_strides == 2 && t.recipe.stride[1] == 32);
+	CHECK(t.ratio > 15);
+	check_promise(&t, 1, BYTES);
+}
+
 /* Complex numbers: both parts change slowly, and not together. */
 static void test_complex(void)
 {
@@ -369,6 +390,7 @@ int main(void)
 	if (!vv_codec_numbered(VV_CODEC_TYPED))
 		SKIP("recipes need zstd, which this varve was built without; that nothing is chosen was checked");
 	test_smooth();
+	test_sum_of_coordinates();
 	test_complex();
 	test_records();
 	test_counters();
