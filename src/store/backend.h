@@ -14,6 +14,7 @@
 
 #include "base/pool.h"
 #include "core/format/bundle.h"
+#include "store/put.h"
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,11 +25,8 @@ enum { VV_STORE_TOKEN = 32 };
 
 struct vv_store;
 
-struct vv_put { /* an object being written; a backend embeds it first */
-	struct vv_store *store;
-	char *name;
-	uint64_t written;
-};
+/* How a range will be read: in small pieces all over; soon; most of its mapping, in large pieces. */
+enum vv_store_advice { VV_STORE_SCATTERED, VV_STORE_SOON, VV_STORE_MAPPED };
 
 struct vv_get { /* an object open for reading */
 	struct vv_store *store;
@@ -74,6 +72,9 @@ struct vv_bundle_ops {
 struct vv_store_ops {
 	int (*put_open)(struct vv_store *s, const char *name, uint64_t size_hint, struct vv_put **out);
 	int (*put_write)(struct vv_put *p, const struct iovec *iov, int n);
+	/* The same without waiting; vv_store_write_ended reports the end. An error after the return
+	 * is one of the next call for the object. May be NULL. */
+	int (*put_submit)(struct vv_put *p, const struct iovec *iov, int n, struct vv_pending_write *w);
 	/* Both end the put and free it, even on error. */
 	int (*put_commit)(struct vv_put *p);
 	void (*put_abort)(struct vv_put *p);
@@ -86,11 +87,8 @@ struct vv_store_ops {
 	/* Is the object unchanged since it was opened? The error describes the change. May be
 	 * NULL. */
 	int (*get_check)(struct vv_get *g);
-	/* Reads will be scattered, so reading ahead is useless. May be NULL. */
-	void (*get_scattered)(struct vv_get *g);
-	/* Most of the mapping will be accessed, so it should be read in large pieces. May be
-	 * NULL. */
-	void (*get_touched)(struct vv_get *g);
+	/* Tells how a range will be read. May be NULL. */
+	void (*get_advise)(struct vv_get *g, enum vv_store_advice how, uint64_t off, uint64_t n);
 	void (*get_close)(struct vv_get *g);
 
 	/* Objects and folders directly under dir ("" = the top), in any order; an absent dir is
@@ -99,6 +97,8 @@ struct vv_store_ops {
 	/* The present size of the object, without reading it; VV_ENOENT if absent. NULL if that
 	 * takes a network round trip. */
 	int (*size)(struct vv_store *s, const char *name, uint64_t *size);
+	/* The space that dir and everything below it take. NULL: the sum of the listed sizes. */
+	int (*usage)(struct vv_store *s, const char *dir, uint64_t *bytes);
 	int (*remove)(struct vv_store *s, const char *name); /* absent: 0 */
 	/* Removes a folder if it is empty; a folder that is not empty is no error. May be NULL. */
 	int (*remove_dir)(struct vv_store *s, const char *dir);
@@ -142,6 +142,8 @@ struct vv_store {
 	/* The measured throughput of the sink, for the choice of a codec. */
 	uint64_t written_bytes;
 	double written_seconds;
+	size_t n_pending; /* writes in progress, */
+	double pending_since;
 	struct vv_store_attachment *attachments;
 };
 

@@ -7,11 +7,13 @@
 #include "base/mem.h"
 #include "store/dir_bundle.h"
 #include "store/dir_list.h"
+#include "store/dir_usage.h"
 #include "store/dir_lock.h"
 #include "store/dir_look.h"
 #include "store/dir_member.h"
 #include "store/dir_priv.h"
 #include "store/dir_put.h"
+#include "store/dir_spare.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -299,20 +301,18 @@ static int get_check(struct vv_get *base)
 	return vv_err_set(VV_EIO, "'%s/%s' was changed while it was being read; read it again", d->root, base->name);
 }
 
-static void get_scattered(struct vv_get *base)
+/* A fault in a mapping with such advice reads 4 MiB or more around it, into folios of 2 MiB if the
+ * file system supports them. */
+static void get_advise(struct vv_get *base, enum vv_store_advice how, uint64_t off, uint64_t n)
 {
 	struct dir_get *g = (struct dir_get *)base;
 
-	if (vv_fd_identity_fits(&g->own.stamp, g->fd))
-		posix_fadvise(g->fd, (off_t)g->at, (off_t)base->size, POSIX_FADV_RANDOM);
-}
-
-/* A fault in such a mapping reads 4 MiB or more around it, into folios of 2 MiB if the file system
- * supports them. */
-static void get_touched(struct vv_get *base)
-{
-	if (base->mapped)
-		madvise(base->mapped, base->mapped_len, MADV_HUGEPAGE);
+	if (how == VV_STORE_MAPPED) {
+		if (base->mapped)
+			madvise(base->mapped, base->mapped_len, MADV_HUGEPAGE);
+	} else if (vv_fd_identity_fits(&g->own.stamp, g->fd)) {
+		posix_fadvise(g->fd, (off_t)(g->at + off), (off_t)n, how == VV_STORE_SOON ? POSIX_FADV_WILLNEED : POSIX_FADV_RANDOM);
+	}
 }
 
 /* Removes a replaced member before the plain object, because it must not reappear. If the lock is
@@ -328,10 +328,15 @@ static int remove_object(struct vv_store *s, const char *name)
 	rc = vv_dir_lock_renew(s);
 	if (rc == 0)
 		rc = vv_dir_member_remove(d, path);
-	if (rc == 0 && d->fs->unlink(d->fs, path) < 0)
-		rc = errno == ENOENT ? 0 : vv_fd_identity_err(errno, "cannot remove '%s'", path);
-	else if (rc == 0)
+	if (rc == 0 && vv_dir_spare_keep(d, path)) {
 		rc = vv_dir_sync_parent(d, path);
+		if (rc) /* the name may come back, and must not come back with other bytes */
+			vv_dir_spare_free(d);
+	} else if (rc == 0 && d->fs->unlink(d->fs, path) < 0) {
+		rc = errno == ENOENT ? 0 : vv_fd_identity_err(errno, "cannot remove '%s'", path);
+	} else if (rc == 0) {
+		rc = vv_dir_sync_parent(d, path);
+	}
 	vv_mem_free(path);
 	return rc;
 }
@@ -439,6 +444,7 @@ static void close_store(struct vv_store *s)
 	struct vv_dir *d = vv_dir_of(s);
 
 	vv_store_fini(s);
+	vv_dir_spare_fini(d);
 	vv_dir_member_fini(d);
 	vv_mem_free(d->root);
 	vv_mem_free(d);
@@ -447,16 +453,17 @@ static void close_store(struct vv_store *s)
 static const struct vv_store_ops ops = {
 	.put_open = vv_dir_put_open,
 	.put_write = vv_dir_put_write,
+	.put_submit = vv_dir_put_submit,
 	.put_commit = vv_dir_put_commit,
 	.put_abort = vv_dir_put_abort,
 	.get_open = get_open,
 	.get_read = get_read,
 	.get_map = get_map,
 	.get_check = get_check,
-	.get_scattered = get_scattered,
-	.get_touched = get_touched,
+	.get_advise = get_advise,
 	.get_close = get_close,
 	.list = vv_dir_list,
+	.usage = vv_dir_usage,
 	.size = vv_dir_look_size,
 	.remove = remove_object,
 	.remove_dir = remove_dir,
@@ -544,7 +551,10 @@ int vv_dir_open(const char *url, const struct vv_store_options *opt, struct vv_s
 		rc = vv_dir_member_init(d);
 	if (rc == 0)
 		rc = find_root(d, strncmp(url, "dir:", 4) == 0 ? url + 4 : url, opt->create);
+	if (rc == 0 && opt->recycle)
+		rc = vv_dir_spare_init(d);
 	d->base.read_step = READ_STEP;
+	d->io = opt->io;
 	if (rc)
 		close_store(&d->base);
 	else

@@ -6,6 +6,7 @@
 #include "base/fd_identity.h"
 #include "core/format/bundle.h"
 #include "store/store.h"
+#include <stdatomic.h>
 
 #define VV_DIR_TMP ".tmp-" /* prefix of unfinished objects' names */
 
@@ -13,6 +14,9 @@ struct vv_dir {
 	struct vv_store base;
 	const struct vv_fs *fs;
 	char *root;
+	enum vv_store_io io;
+	atomic_bool wrote_direct; /* the file system has direct writes */
+	struct vv_dir_spares *spares; /* NULL: removed files are freed (dir_spare.c) */
 	struct vv_dir_memory *memory; /* remembered bundles (dir_member.c) */
 };
 

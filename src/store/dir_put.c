@@ -1,15 +1,20 @@
 /* Publishes by rename: an object is written under a temporary name, made durable and renamed; then
- * its directory is made durable. Writes go in large pieces to space allocated ahead. Writeback
- * starts while later pieces are still being produced, so the final fsync has little left to do. */
+ * its directory is made durable. Writes go in large pieces to space allocated ahead.
+ *
+ * Large objects are written past the page cache if possible (dir_direct.c). Through the page cache,
+ * writeback starts while later pieces are still being produced, so the final fsync has little left
+ * to do. */
 #include "store/dir_put.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/fd_identity.h"
 #include "store/dir.h"
 #include "store/dir_bundle.h"
+#include "store/dir_direct.h"
 #include "store/dir_lock.h"
 #include "store/dir_member.h"
 #include "store/dir_priv.h"
+#include "store/dir_spare.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -37,6 +42,7 @@ struct dir_put {
 	uint64_t allocated;
 	uint64_t started; /* writeback was requested up to here */
 	size_t unit;      /* PAGE, or FOLIO for large objects: writes end at a multiple of it */
+	struct vv_dir_direct *direct; /* NULL: through the page cache */
 	size_t carried;   /* bytes at the end that do not fill a unit yet */
 	uint8_t *carry;   /* room for a unit */
 };
@@ -80,6 +86,7 @@ static void guard(struct dir_put *p, const char *name)
 
 static void put_free(struct dir_put *p)
 {
+	vv_dir_direct_free(p->direct);
 	if (p->fd >= 0)
 		p->own.fs.close(&p->own.fs, p->fd);
 	vv_mem_free(p->tmp);
@@ -107,8 +114,26 @@ static struct dir_put *put_new(struct vv_store *s, const char *name, uint64_t si
 	return NULL;
 }
 
+/* The time to start threads and to allocate buffers is a small part of a large write. */
+static bool is_direct(const struct vv_dir *d, uint64_t size)
+{
+	return d->io == VV_STORE_IO_DIRECT || (d->io == VV_STORE_IO_AUTO && size >= ALLOCATE_FIRST);
+}
+
+/* The file to write: a spare one, or a new one. */
+static int open_tmp(struct vv_dir *d, struct dir_put *p)
+{
+	uint64_t spare = 0;
+
+	if (is_direct(d, p->hint))
+		p->fd = vv_dir_spare_take(d, p->base.name, p->tmp, p->hint, &spare);
+	p->allocated = spare;
+	return p->fd < 0 ? vv_dir_put_create(d, p->tmp, &p->fd) : 0;
+}
+
 int vv_dir_put_open(struct vv_store *s, const char *name, uint64_t size_hint, struct vv_put **out)
 {
+	struct vv_dir *d = vv_dir_of(s);
 	int rc = vv_dir_lock_renew(s);
 	struct dir_put *p = rc ? NULL : put_new(s, name, size_hint);
 	char token[VV_STORE_TOKEN];
@@ -118,12 +143,17 @@ int vv_dir_put_open(struct vv_store *s, const char *name, uint64_t size_hint, st
 	p->hint = size_hint;
 	vv_dir_put_token(token);
 	p->tmp = vv_dir_put_tmp(p->base.name, token);
-	rc = p->tmp ? vv_dir_put_create(vv_dir_of(s), p->tmp, &p->fd) : VV_ENOMEM;
+	rc = p->tmp ? open_tmp(d, p) : VV_ENOMEM;
 	if (rc) {
 		put_free(p);
 		return rc;
 	}
 	guard(p, p->tmp);
+	if (is_direct(d, size_hint))
+		p->direct = vv_dir_direct_new(&p->own.fs, p->fd);
+	if (p->direct)
+		atomic_store(&d->wrote_direct, true);
+	p->base.unit = p->direct ? VV_DIR_DIRECT_UNIT : 0;
 	*out = &p->base;
 	return 0;
 }
@@ -189,6 +219,8 @@ static int allocate(struct dir_put *p, uint64_t end)
 	if (end <= p->allocated || p->hint < ALLOCATE_FIRST)
 		return 0;
 	rc = fs->allocate(fs, p->fd, (off_t)p->allocated, (off_t)step);
+	if (rc < 0 && is_full(errno) && vv_dir_spare_free(vv_dir_of(p->base.store)))
+		rc = fs->allocate(fs, p->fd, (off_t)p->allocated, (off_t)step);
 	if (rc < 0 && is_full(errno) && step > least) {
 		p->hint = end;
 		step = least;
@@ -262,6 +294,15 @@ static uint64_t whole_units(const struct dir_put *p, uint64_t end)
 	return stop > p->at ? stop - p->at : 0;
 }
 
+static int write_direct(struct dir_put *p, const struct iovec *iov, int n, uint64_t end)
+{
+	int rc = allocate(p, end);
+
+	if (rc == 0 && vv_dir_direct_write(p->direct, iov, n) < 0)
+		rc = vv_fd_identity_err(errno, "cannot write '%s'", p->base.name);
+	return rc ? rc : check(p);
+}
+
 /* Every write but the last ends at the end of a page, so no page is written twice. Writes of large
  * objects begin and end at the page cache's largest folios, which are mapped as a whole. The
  * remaining bytes wait for the next call.
@@ -280,6 +321,8 @@ int vv_dir_put_write(struct vv_put *base, const struct iovec *iov, int n)
 	if (end > p->room)
 		return vv_err_set(VV_EINVAL, "'%s': a member of %" PRIu64 " bytes or more does not fit its room of %" PRIu64 " at %" PRIu64,
 				  base->name, end, p->room, p->at);
+	if (p->direct)
+		return write_direct(p, iov, n, end);
 	whole = whole_units(p, end);
 	if (whole <= at) {
 		carry(p, iov, n, 0);
@@ -305,6 +348,18 @@ int vv_dir_put_write(struct vv_put *base, const struct iovec *iov, int n)
 	return 0;
 }
 
+int vv_dir_put_submit(struct vv_put *base, const struct iovec *iov, int n, struct vv_pending_write *w)
+{
+	struct dir_put *p = (struct dir_put *)base;
+	int rc = allocate(p, base->written + w->bytes);
+
+	if (rc == 0)
+		rc = check(p);
+	if (rc == 0 && vv_dir_direct_submit(p->direct, iov, n, w) < 0)
+		rc = vv_fd_identity_err(errno, "cannot write '%s'", base->name);
+	return rc;
+}
+
 /* Makes the whole object durable and closes it. */
 static int finish(struct dir_put *p)
 {
@@ -313,7 +368,9 @@ static int finish(struct dir_put *p)
 	struct iovec rest = { p->carry, p->carried };
 	int rc = 0, fd = p->fd;
 
-	if (p->carried)
+	if (p->direct && vv_dir_direct_finish(p->direct) < 0)
+		rc = vv_fd_identity_err(errno, "cannot write '%s'", base->name);
+	if (rc == 0 && p->carried)
 		rc = write_parts(p, &rest, 1, base->written - p->carried);
 	if (rc == 0 && p->allocated > base->written && fs->truncate(fs, fd, (off_t)base->written) < 0)
 		rc = vv_fd_identity_err(errno, "cannot trim '%s'", base->name);

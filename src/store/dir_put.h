@@ -7,6 +7,7 @@
 
 int vv_dir_put_open(struct vv_store *s, const char *name, uint64_t size_hint, struct vv_put **out);
 int vv_dir_put_write(struct vv_put *base, const struct iovec *iov, int n);
+int vv_dir_put_submit(struct vv_put *base, const struct iovec *iov, int n, struct vv_pending_write *w);
 int vv_dir_put_commit(struct vv_put *base);
 void vv_dir_put_abort(struct vv_put *base);
 int vv_dir_put_join(struct vv_store *s, const char *bundle, const char *token, uint64_t off, uint64_t room,

@@ -126,22 +126,87 @@ static void measure(struct vv_store *s, uint64_t bytes, double since)
 	pthread_mutex_unlock(&s->pace_lock);
 }
 
+static size_t bytes_of(const struct iovec *iov, int n)
+{
+	size_t bytes = 0;
+
+	for (int i = 0; i < n; i++)
+		bytes += iov[i].iov_len;
+	return bytes;
+}
+
 int vv_store_put_write(struct vv_put *p, const struct iovec *iov, int n)
 {
 	struct vv_store *s = p->store;
 	double start = vv_clock_s();
-	size_t bytes = 0;
-	int rc;
+	size_t bytes = bytes_of(iov, n);
+	int rc = s->ops->put_write(p, iov, n);
 
-	for (int i = 0; i < n; i++)
-		bytes += iov[i].iov_len;
-	rc = s->ops->put_write(p, iov, n);
 	if (rc)
 		return rc;
 	p->written += bytes;
 	pace(s, bytes);
 	measure(s, bytes, start);
 	return 0;
+}
+
+/* The time in which at least one write is in progress counts, whatever their number is. */
+static void begin_pending(struct vv_store *s)
+{
+	pthread_mutex_lock(&s->pace_lock);
+	if (s->n_pending++ == 0)
+		s->pending_since = vv_clock_s();
+	pthread_mutex_unlock(&s->pace_lock);
+}
+
+static void end_pending(struct vv_store *s, size_t bytes)
+{
+	double since, now = vv_clock_s();
+
+	pthread_mutex_lock(&s->pace_lock);
+	since = s->pending_since;
+	s->pending_since = now;
+	s->n_pending--;
+	pthread_mutex_unlock(&s->pace_lock);
+	measure(s, bytes, since);
+}
+
+void vv_store_write_ended(struct vv_pending_write *w)
+{
+	end_pending(w->store, w->bytes);
+	w->done(w);
+}
+
+static bool is_multiple(const struct vv_put *p, const struct iovec *iov, int n)
+{
+	uintptr_t all = (uintptr_t)p->written;
+
+	for (int i = 0; i < n; i++)
+		all |= (uintptr_t)iov[i].iov_base | iov[i].iov_len;
+	return p->unit && all % p->unit == 0;
+}
+
+int vv_store_put_submit(struct vv_put *p, const struct iovec *iov, int n, struct vv_pending_write *w)
+{
+	struct vv_store *s = p->store;
+	size_t bytes = bytes_of(iov, n);
+	int rc;
+
+	if (s->bandwidth || !is_multiple(p, iov, n)) {
+		rc = vv_store_put_write(p, iov, n);
+		if (rc == 0)
+			w->done(w);
+		return rc;
+	}
+	w->store = s;
+	w->bytes = bytes;
+	begin_pending(s);
+	rc = s->ops->put_submit(p, iov, n, w);
+	if (rc)
+		end_pending(s, 0);
+	else
+		p->written += bytes;
+	return rc;
 }
 
 /* The time to make the object durable is part of the cost of the sink. */
@@ -229,16 +294,10 @@ int vv_store_get_check(struct vv_get *g)
 	return g->store->ops->get_check ? g->store->ops->get_check(g) : 0;
 }
 
-void vv_store_get_scattered(struct vv_get *g)
+void vv_store_get_advise(struct vv_get *g, enum vv_store_advice how, uint64_t off, uint64_t n)
 {
-	if (g->store->ops->get_scattered)
-		g->store->ops->get_scattered(g);
-}
-
-void vv_store_get_touched(struct vv_get *g)
-{
-	if (g->store->ops->get_touched)
-		g->store->ops->get_touched(g);
+	if (g->store->ops->get_advise)
+		g->store->ops->get_advise(g, how, off, n);
 }
 
 void vv_store_each(const struct vv_store *s, struct vv_pool *pool, bool scattered, size_t n, void (*fn)(void *arg, size_t i), void *arg)
@@ -301,6 +360,31 @@ int vv_store_list(struct vv_store *s, const char *dir, struct vv_names *out)
 		qsort(v.v, v.n, sizeof(*v.v), by_name);
 	*out = v;
 	return 0;
+}
+
+/* Foreign objects may lie deeper; they are not counted. */
+static int add_listed(struct vv_store *s, const char *dir, int depth, uint64_t *bytes)
+{
+	enum { DEEPEST = 4 };
+	struct vv_names names = { 0 };
+	int rc = vv_store_list(s, dir, &names);
+
+	for (size_t i = 0; rc == 0 && i < names.n; i++) {
+		char *below = names.v[i].is_dir && depth < DEEPEST ? vv_mem_printf("%s%s%s", dir, *dir ? "/" : "", names.v[i].name) : NULL;
+
+		*bytes += names.v[i].size;
+		if (names.v[i].is_dir && depth < DEEPEST)
+			rc = below ? add_listed(s, below, depth + 1, bytes) : VV_ENOMEM;
+		vv_mem_free(below);
+	}
+	vv_store_names_fini(&names);
+	return rc;
+}
+
+int vv_store_usage(struct vv_store *s, const char *dir, uint64_t *bytes)
+{
+	*bytes = 0;
+	return s->ops->usage ? s->ops->usage(s, dir, bytes) : add_listed(s, dir, 0, bytes);
 }
 
 int vv_store_names_add(struct vv_names *v, const char *name, size_t len, uint64_t size, bool is_dir)

@@ -5,8 +5,16 @@
 
 #include "store/backend.h"
 
+enum vv_store_io { /* of large files in a directory */
+	VV_STORE_IO_AUTO,     /* direct, if the file system can */
+	VV_STORE_IO_DIRECT,   /* also of small files */
+	VV_STORE_IO_BUFFERED, /* through the page cache */
+};
+
 struct vv_store_options {
+	enum vv_store_io io;
 	uint64_t bandwidth;      /* bytes per second, 0 = no limit */
+	bool recycle;            /* write to the files of removed objects again */
 	bool create;             /* create the store if it does not exist */
 	const char *s3_endpoint; /* e.g. http://127.0.0.1:9000; NULL = AWS for the region */
 	const char *s3_region;   /* NULL = us-east-1 */
@@ -23,6 +31,10 @@ void vv_store_attach(struct vv_store *s, struct vv_store_attachment *attachment)
 
 int vv_store_put_open(struct vv_store *s, const char *name, uint64_t size_hint, struct vv_put **out);
 int vv_store_put_write(struct vv_put *p, const struct iovec *iov, int n);
+/* The same, but list and bytes must stay until w->done is called. It is called once, on any thread,
+ * perhaps before this returns; after an error here it is not called. If the write fails later, a
+ * later call for the object reports that. */
+int vv_store_put_submit(struct vv_put *p, const struct iovec *iov, int n, struct vv_pending_write *w);
 int vv_store_put_commit(struct vv_put *p);
 void vv_store_put_abort(struct vv_put *p); /* NULL is allowed */
 /* Writes a small object in one call. */
@@ -36,8 +48,7 @@ void vv_store_get_map(struct vv_get *g);
 /* After reading from the mapping: checks that the bytes were the object's, and that no process has
  * written to it meanwhile. */
 int vv_store_get_check(struct vv_get *g);
-void vv_store_get_scattered(struct vv_get *g);
-void vv_store_get_touched(struct vv_get *g);
+void vv_store_get_advise(struct vv_get *g, enum vv_store_advice how, uint64_t off, uint64_t n);
 void vv_store_get_close(struct vv_get *g); /* NULL is allowed */
 /* Reads a small object of at most max bytes in one call; the caller frees *out. */
 int vv_store_get(struct vv_store *s, const char *name, size_t max, uint8_t **out, size_t *n);
@@ -48,6 +59,8 @@ int vv_store_get(struct vv_store *s, const char *name, size_t max, uint8_t **out
 void vv_store_each(const struct vv_store *s, struct vv_pool *pool, bool scattered, size_t n, void (*fn)(void *arg, size_t i), void *arg);
 
 int vv_store_list(struct vv_store *s, const char *dir, struct vv_names *out); /* sorted by name */
+/* The space that a folder and everything below it take: on a disk the blocks of its files. */
+int vv_store_usage(struct vv_store *s, const char *dir, uint64_t *bytes);
 int vv_store_remove(struct vv_store *s, const char *name);
 void vv_store_remove_dir(struct vv_store *s, const char *dir);
 int vv_store_sweep(struct vv_store *s, const char *dir);
@@ -88,6 +101,8 @@ void vv_store_throughput(struct vv_store *s, uint64_t *bytes, uint64_t *ns);
 int vv_store_names_add(struct vv_names *v, const char *name, size_t len, uint64_t size, bool is_dir);
 void vv_store_names_fini(struct vv_names *v);
 
+/* For backends: a submitted write has ended, well or not. */
+void vv_store_write_ended(struct vv_pending_write *w);
 /* For backends: init and fini of the common part. */
 int vv_store_init(struct vv_store *s, const struct vv_store_ops *ops, const char *url,
 		  const struct vv_store_options *opt);

@@ -51,6 +51,12 @@ def killed_and_restarted(w):
 
 def command(w):
     assert "heat" in w.run(VARVE, "ls", w.store)
+    found = w.json("ls", w.store)
+    assert found["bytes_disk"] == sum(x["bytes_disk"] for x in found["lineages"]) > 40 ** 3 * 8
+    newest = found["lineages"][0]["epoch"]
+    w.run(VARVE, "label", w.store, f"heat@{newest}", "end")
+    assert w.json("show", w.store, "heat@end")["epoch"] == newest == w.json("show", w.store, "heat@latest")["epoch"]
+    assert w.json("ls", w.store, "heat")["epochs"][-1]["labels"] == ["end"]
     assert "epoch" in w.run(VARVE, "show", w.store, "heat").lower()
     w.run(VARVE, "verify", w.store)
     with tempfile.TemporaryDirectory() as d:

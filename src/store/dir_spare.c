@@ -1,0 +1,148 @@
+/* A spare file lies in the folder of its object under a name of unfinished objects, so the next
+ * writer of the lineage removes those of a dead process. The name ends like the object's (".r3.layer"),
+ * so of the processes that share a folder each takes the files of its own rank, whichever process
+ * has removed the object.
+ *
+ * A file that is still open elsewhere is not written again: a reader may have mapped it. Only a
+ * reader on another host can see new bytes in a removed object. It finds that the checksum is wrong
+ * and the epoch's record is gone, as for a removed member of a bundle. */
+#include "store/dir_spare.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+enum { MOST = 64 }; /* spare files of one process */
+
+static uint64_t least = 4 << 20; /* bytes: smaller files are freed at once */
+
+struct vv_dir_spares {
+	pthread_mutex_t lock;
+	char *path[MOST]; /* that this process made; others may have taken them */
+	size_t n;
+};
+
+void vv_dir_spare_set_least(uint64_t bytes)
+{
+	least = bytes;
+}
+
+int vv_dir_spare_init(struct vv_dir *d)
+{
+	d->spares = vv_mem_new(1, sizeof(*d->spares));
+	if (!d->spares)
+		return VV_ENOMEM;
+	pthread_mutex_init(&d->spares->lock, NULL);
+	return 0;
+}
+
+void vv_dir_spare_fini(struct vv_dir *d)
+{
+	if (!d->spares)
+		return;
+	vv_dir_spare_free(d);
+	pthread_mutex_destroy(&d->spares->lock);
+	vv_mem_free(d->spares);
+	d->spares = NULL;
+}
+
+/* DIR/0000000012.r3.layer -> DIR/.tmp-spare.r3.layer, which the caller frees. */
+static char *spare_name(const char *path)
+{
+	const char *base = strrchr(path, '/') + 1, *end = strchr(base, '.');
+
+	return end ? vv_mem_printf("%.*s%sspare%s", (int)(base - path), path, VV_DIR_TMP, end) : NULL;
+}
+
+/* Is there so much space that nobody misses it? */
+static bool is_affordable(const char *path, uint64_t size)
+{
+	struct statvfs st;
+
+	return statvfs(path, &st) == 0 && (uint64_t)st.f_bavail * st.f_frsize / 2 > size;
+}
+
+/* Takes ownership of the path. False: there are too many. */
+static bool note(struct vv_dir_spares *s, char *path)
+{
+	size_t i = 0;
+
+	while (i < s->n && strcmp(s->path[i], path) != 0)
+		i++;
+	if (i == MOST)
+		return false;
+	if (i < s->n)
+		vv_mem_free(s->path[i]);
+	else
+		s->n++;
+	s->path[i] = path;
+	return true;
+}
+
+bool vv_dir_spare_keep(struct vv_dir *d, const char *path)
+{
+	struct stat st;
+	char *spare;
+	bool kept;
+
+	if (!d->spares || !d->wrote_direct || stat(path, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1 ||
+	    (uint64_t)st.st_size < least || !is_affordable(path, (uint64_t)st.st_size))
+		return false;
+	spare = spare_name(path);
+	if (!spare)
+		return false;
+	pthread_mutex_lock(&d->spares->lock);
+	kept = d->fs->rename(d->fs, path, spare) == 0;
+	if (!kept || !note(d->spares, spare)) {
+		if (kept)
+			d->fs->unlink(d->fs, spare);
+		vv_mem_free(spare);
+	}
+	pthread_mutex_unlock(&d->spares->lock);
+	return kept;
+}
+
+/* The kernel grants such a lease only if no other descriptor or mapping of the file exists, and if
+ * the file system has leases. If a process opens the file meanwhile, the signal is an ignored one. */
+static bool is_only_ours(int fd)
+{
+	return fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_WRLCK) == 0 && fcntl(fd, F_SETLEASE, F_UNLCK) == 0;
+}
+
+/* A file that is much too large would have to be cut, which takes as long as freeing it. */
+int vv_dir_spare_take(struct vv_dir *d, const char *path, const char *tmp, uint64_t expected, uint64_t *size)
+{
+	char *spare = d->spares ? spare_name(path) : NULL;
+	int fd = spare ? d->fs->open(d->fs, spare, O_WRONLY | O_NOFOLLOW, 0) : -1;
+	struct stat st;
+
+	if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1 || (uint64_t)st.st_size / 2 > expected ||
+			!is_only_ours(fd) || d->fs->rename(d->fs, spare, tmp) < 0)) {
+		d->fs->close(d->fs, fd);
+		fd = -1;
+	}
+	if (fd >= 0)
+		*size = (uint64_t)st.st_size;
+	vv_mem_free(spare);
+	return fd;
+}
+
+bool vv_dir_spare_free(struct vv_dir *d)
+{
+	struct vv_dir_spares *s = d->spares;
+	bool freed = false;
+
+	if (!s)
+		return false;
+	pthread_mutex_lock(&s->lock);
+	while (s->n) {
+		freed |= d->fs->unlink(d->fs, s->path[--s->n]) == 0;
+		vv_mem_free(s->path[s->n]);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return freed;
+}

@@ -1,0 +1,22 @@
+/* Files of removed objects, kept to be written again. On many disks it takes longer to free a
+ * gigabyte and to allocate another than to write one. */
+#ifndef VV_STORE_DIR_SPARE_H
+#define VV_STORE_DIR_SPARE_H
+
+#include "store/dir_priv.h"
+
+/* Both are for stores that recycle; one is made by the opening, and ended by the closing. */
+int vv_dir_spare_init(struct vv_dir *d);
+void vv_dir_spare_fini(struct vv_dir *d);
+/* Renames the file of an object so that it can be written again. False: the caller unlinks it. */
+bool vv_dir_spare_keep(struct vv_dir *d, const char *path);
+/* Opens a spare file for the object `path` of about `expected` bytes, and gives it the name tmp.
+ * *size: the size of that file. -1: there is none that fits. */
+int vv_dir_spare_take(struct vv_dir *d, const char *path, const char *tmp, uint64_t expected, uint64_t *size);
+/* Frees all spare files: the disk is full, or the removal of a name may not be durable. True if
+ * there were any. */
+bool vv_dir_spare_free(struct vv_dir *d);
+/* Tests: the size from which files are kept. */
+void vv_dir_spare_set_least(uint64_t bytes);
+
+#endif
