@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "reader/peek.h"
+#include "reader/scanner.h"
 #include <string.h>
 
 enum {
@@ -15,42 +16,16 @@ enum {
 
 static const char magic[] = "\x93NUMPY";
 
-struct text { /* the rest of the text */
-	const char *p, *end;
-	bool bad;
-};
-
 struct npy_array {
 	struct vv_variable form; /* type, width, swapped, shape */
 	bool fortran_order, has_descr, has_shape;
 };
 
-static char look(struct text *t)
-{
-	while (t->p < t->end && (*t->p == ' ' || *t->p == '\n' || *t->p == '\t'))
-		t->p++;
-	return t->p < t->end ? *t->p : 0;
-}
-
-static bool accept(struct text *t, char c)
-{
-	if (t->bad || look(t) != c)
-		return false;
-	t->p++;
-	return true;
-}
-
-static void expect(struct text *t, char c)
-{
-	if (!accept(t, c))
-		t->bad = true;
-}
-
 /* Returns the text between quotes; escapes are not decoded. */
-static struct text get_string(struct text *t)
+static struct vv_scanner get_string(struct vv_scanner *t)
 {
-	struct text s = { 0 };
-	char quote = look(t);
+	struct vv_scanner s = { 0 };
+	char quote = vv_scanner_look(t);
 
 	t->bad = t->bad || (quote != '\'' && quote != '"');
 	if (t->bad)
@@ -59,45 +34,41 @@ static struct text get_string(struct text *t)
 	while (t->p < t->end && *t->p != quote)
 		t->p += *t->p == '\\' && t->p + 1 < t->end ? 2 : 1;
 	s.end = t->p;
-	expect(t, quote);
+	vv_scanner_expect(t, quote);
 	return s;
 }
 
-static uint64_t get_number(struct text *t)
+static uint64_t get_number(struct vv_scanner *t)
 {
-	uint64_t v = 0;
-	char c = look(t);
+	uint64_t v = vv_scanner_number(t);
 
-	t->bad = t->bad || c < '0' || c > '9';
-	for (; !t->bad && t->p < t->end && *t->p >= '0' && *t->p <= '9'; t->p++)
-		t->bad = __builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, (uint64_t)(*t->p - '0'), &v);
-	accept(t, 'L'); /* written by Python 2 */
-	return t->bad ? 0 : v;
+	vv_scanner_accept(t, 'L'); /* written by Python 2 */
+	return v;
 }
 
-static bool is_string(struct text s, const char *word)
+static bool is_string(struct vv_scanner s, const char *word)
 {
 	return s.p && (size_t)(s.end - s.p) == strlen(word) && memcmp(s.p, word, strlen(word)) == 0;
 }
 
 /* Parses (3, 4) or 3, and returns the product. Stores the dimensions in `form` unless that is NULL;
  * those beyond the limit are merged into one. */
-static uint64_t get_shape(struct text *t, struct vv_variable *form)
+static uint64_t get_shape(struct vv_scanner *t, struct vv_variable *form)
 {
 	uint64_t product = 1;
 	size_t n = 0;
 
-	if (!accept(t, '('))
+	if (!vv_scanner_accept(t, '('))
 		return get_number(t);
-	while (!t->bad && !accept(t, ')')) {
+	while (!t->bad && !vv_scanner_accept(t, ')')) {
 		uint64_t len = get_number(t);
 
 		t->bad = t->bad || __builtin_mul_overflow(product, len, &product);
 		if (form && n < VV_MAX_DIMS)
 			form->dim[n] = len;
 		n++;
-		if (look(t) != ')')
-			expect(t, ',');
+		if (vv_scanner_look(t) != ')')
+			vv_scanner_expect(t, ',');
 	}
 	if (form)
 		form->ndim = (uint8_t)(n > VV_MAX_DIMS ? 1 : n);
@@ -115,7 +86,8 @@ static uint8_t type_of(char kind, uint64_t size)
 		{ 'i', 1, VV_TYPE_I8 },  { 'i', 2, VV_TYPE_I16 }, { 'i', 4, VV_TYPE_I32 }, { 'i', 8, VV_TYPE_I64 },
 		{ 'u', 1, VV_TYPE_U8 },  { 'u', 2, VV_TYPE_U16 }, { 'u', 4, VV_TYPE_U32 }, { 'u', 8, VV_TYPE_U64 },
 		{ 'f', 4, VV_TYPE_F32 }, { 'f', 8, VV_TYPE_F64 }, { 'c', 8, VV_TYPE_C64 }, { 'c', 16, VV_TYPE_C128 },
-		{ 'b', 1, VV_TYPE_U8 },  { 'm', 8, VV_TYPE_I64 }, { 'M', 8, VV_TYPE_I64 }, { 'f', 2, VV_TYPE_U16 },
+		{ 'b', 1, VV_TYPE_U8 },  { 'm', 8, VV_TYPE_I64 }, { 'M', 8, VV_TYPE_I64 }, { 'f', 2, VV_TYPE_F16 },
+		{ 'f', 1, VV_TYPE_F8_E5M2 }, /* as ml_dtypes has it; its other types are 'V' */
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
@@ -126,9 +98,9 @@ static uint8_t type_of(char kind, uint64_t size)
 
 /* Parses "<f8", "|S12", "<U5", "<M8[ns]": returns the width, and stores the rest in `form` unless
  * that is NULL. Objects are pickled elsewhere and have no width. */
-static uint64_t get_simple(struct text *t, struct vv_variable *form)
+static uint64_t get_simple(struct vv_scanner *t, struct vv_variable *form)
 {
-	struct text s = get_string(t);
+	struct vv_scanner s = get_string(t);
 	bool swapped = s.p && s.p < s.end && *s.p == '>';
 	uint64_t width;
 	char kind;
@@ -149,54 +121,54 @@ static uint64_t get_simple(struct text *t, struct vv_variable *form)
 	return t->bad ? 0 : width;
 }
 
-static uint64_t get_descr(struct text *t, struct vv_variable *form, unsigned depth);
+static uint64_t get_descr(struct vv_scanner *t, struct vv_variable *form, unsigned depth);
 
 /* ('name', descr) or ('name', descr, shape); the name may be ('title', 'name'). */
-static uint64_t get_field(struct text *t, unsigned depth)
+static uint64_t get_field(struct vv_scanner *t, unsigned depth)
 {
 	uint64_t width, times = 1;
 
-	expect(t, '(');
-	if (accept(t, '(')) {
+	vv_scanner_expect(t, '(');
+	if (vv_scanner_accept(t, '(')) {
 		get_string(t);
-		expect(t, ',');
+		vv_scanner_expect(t, ',');
 		get_string(t);
-		expect(t, ')');
+		vv_scanner_expect(t, ')');
 	} else {
 		get_string(t);
 	}
-	expect(t, ',');
+	vv_scanner_expect(t, ',');
 	width = get_descr(t, NULL, depth);
-	if (accept(t, ',') && look(t) != ')')
+	if (vv_scanner_accept(t, ',') && vv_scanner_look(t) != ')')
 		times = get_shape(t, NULL);
-	expect(t, ')');
+	vv_scanner_expect(t, ')');
 	t->bad = t->bad || __builtin_mul_overflow(width, times, &width);
 	return t->bad ? 0 : width;
 }
 
-static uint64_t get_descr(struct text *t, struct vv_variable *form, unsigned depth)
+static uint64_t get_descr(struct vv_scanner *t, struct vv_variable *form, unsigned depth)
 {
 	uint64_t width = 0;
 
-	if (!accept(t, '['))
+	if (!vv_scanner_accept(t, '['))
 		return get_simple(t, form);
 	t->bad = t->bad || depth == MAX_NESTING;
-	while (!t->bad && !accept(t, ']')) {
+	while (!t->bad && !vv_scanner_accept(t, ']')) {
 		uint64_t field = get_field(t, depth + 1);
 
 		t->bad = t->bad || __builtin_add_overflow(width, field, &width);
-		if (look(t) != ']')
-			expect(t, ',');
+		if (vv_scanner_look(t) != ']')
+			vv_scanner_expect(t, ',');
 	}
 	return t->bad ? 0 : width;
 }
 
-static void get_entry(struct text *t, struct npy_array *a)
+static void get_entry(struct vv_scanner *t, struct npy_array *a)
 {
-	struct text key = get_string(t);
+	struct vv_scanner key = get_string(t);
 	uint64_t width;
 
-	expect(t, ':');
+	vv_scanner_expect(t, ':');
 	if (is_string(key, "descr")) {
 		width = get_descr(t, &a->form, 0);
 		t->bad = t->bad || width == 0 || width > UINT32_MAX;
@@ -206,22 +178,22 @@ static void get_entry(struct text *t, struct npy_array *a)
 		get_shape(t, &a->form);
 		a->has_shape = true;
 	} else if (is_string(key, "fortran_order")) {
-		a->fortran_order = look(t) == 'T';
+		a->fortran_order = vv_scanner_look(t) == 'T';
 		while (t->p < t->end && *t->p >= 'A' && *t->p <= 'z')
 			t->p++;
 	} else {
 		t->bad = true;
 	}
-	if (look(t) != '}')
-		expect(t, ',');
+	if (vv_scanner_look(t) != '}')
+		vv_scanner_expect(t, ',');
 }
 
 static bool parse(const char *p, size_t n, struct npy_array *a)
 {
-	struct text t = { p, p + n, false };
+	struct vv_scanner t = { p, p + n, false };
 
-	expect(&t, '{');
-	while (!t.bad && !accept(&t, '}'))
+	vv_scanner_expect(&t, '{');
+	while (!t.bad && !vv_scanner_accept(&t, '}'))
 		get_entry(&t, a);
 	return !t.bad && a->has_descr && a->has_shape;
 }

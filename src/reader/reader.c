@@ -15,7 +15,7 @@ enum { /* limits of one file; a few tens of MB */
 	MAX_MAPS = 1 << 14,
 };
 
-extern const struct vv_reader vv_reader_hdf5, vv_reader_netcdf, vv_reader_npy, vv_reader_npz, vv_reader_elf, vv_reader_criu, vv_reader_fortran;
+extern const struct vv_reader vv_reader_hdf5, vv_reader_netcdf, vv_reader_npy, vv_reader_npz, vv_reader_torch, vv_reader_safetensors, vv_reader_elf, vv_reader_criu, vv_reader_fortran;
 
 /* Fortran's records have no magic number, so that reader comes last. */
 const struct vv_reader *const *vv_reader_all(void)
@@ -24,7 +24,9 @@ const struct vv_reader *const *vv_reader_all(void)
 		&vv_reader_hdf5,
 		&vv_reader_netcdf,
 		&vv_reader_npy,
+		&vv_reader_torch,
 		&vv_reader_npz,
+		&vv_reader_safetensors,
 		&vv_reader_elf,
 		&vv_reader_criu,
 		&vv_reader_fortran,

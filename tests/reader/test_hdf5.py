@@ -40,7 +40,7 @@ def type_of(dtype):
     swapped = dtype.byteorder == ">"
     if dtype.kind == "c" and dtype.itemsize in (8, 16):
         return f"c{dtype.itemsize * 8}", swapped
-    if dtype.kind in NAMES and dtype.itemsize <= 8 and not (dtype.kind == "f" and dtype.itemsize == 2):
+    if dtype.kind in NAMES and dtype.itemsize <= 8:
         return NAMES[dtype.kind] % (dtype.itemsize * 8), swapped and dtype.itemsize > 1
     return "bytes", False
 

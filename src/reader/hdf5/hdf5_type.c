@@ -38,7 +38,7 @@ static int parse_fixed(struct vv_wire *w, const struct hdf5_type_head *k, struct
 	return 0;
 }
 
-/* IEEE 754, single and double precision. */
+/* IEEE 754 of 2, 4 and 8 bytes, and the upper half of 4. */
 static int parse_float(struct vv_wire *w, const struct hdf5_type_head *k, struct vv_hdf5_type *t)
 {
 	static const struct {
@@ -46,12 +46,13 @@ static int parse_float(struct vv_wire *w, const struct hdf5_type_head *k, struct
 		uint16_t precision;
 		uint8_t exponent_at, exponent, mantissa;
 		uint32_t bias;
-	} known[] = { { VV_TYPE_F32, 32, 23, 8, 23, 127 }, { VV_TYPE_F64, 64, 52, 11, 52, 1023 } };
+	} known[] = { { VV_TYPE_F32, 32, 23, 8, 23, 127 }, { VV_TYPE_F64, 64, 52, 11, 52, 1023 }, { VV_TYPE_F16, 16, 10, 5, 10, 15 },
+		    { VV_TYPE_BF16, 16, 7, 8, 7, 127 } };
 	unsigned offset = vv_wire_u16(w), precision = vv_wire_u16(w), exponent_at = vv_wire_u8(w), exponent = vv_wire_u8(w);
 	unsigned mantissa_at = vv_wire_u8(w), mantissa = vv_wire_u8(w), implied = k->bits >> 4 & 3, sign = k->bits >> 8 & 255;
 	uint32_t bias = vv_wire_u32(w);
 
-	for (unsigned i = 0; i < 2; i++)
+	for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (8 * k->size == known[i].precision && precision == known[i].precision && exponent_at == known[i].exponent_at &&
 		    exponent == known[i].exponent && mantissa == known[i].mantissa && bias == known[i].bias && offset == 0 &&
 		    mantissa_at == 0 && implied == 2 && sign == precision - 1u && !(k->bits & 0x40)) {
