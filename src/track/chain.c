@@ -142,9 +142,15 @@ static void unlock(const sigset_t *mask)
 /* ---- handlers */
 
 /* The C library's sigaction. The name itself may be interposed by us. */
+static int (*_Atomic real)(int, const struct sigaction *, struct sigaction *);
+
+void vv_chain_set_real(int (*fn)(int sig, const struct sigaction *act, struct sigaction *old))
+{
+	atomic_store(&real, fn);
+}
+
 static int real_sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 {
-	static int (*_Atomic real)(int, const struct sigaction *, struct sigaction *);
 	int (*fn)(int, const struct sigaction *, struct sigaction *) = atomic_load(&real);
 
 	if (!fn) {

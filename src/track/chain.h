@@ -25,4 +25,8 @@ void vv_chain_masked(int how, const sigset_t *set, sigset_t *before);
 
 void vv_chain_forked(void); /* in the child */
 
+/* Gives the C library's sigaction. Without this call it is the next one after this library, which
+ * may be an interposed one. */
+void vv_chain_set_real(int (*fn)(int sig, const struct sigaction *act, struct sigaction *old));
+
 #endif

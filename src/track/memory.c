@@ -3,6 +3,7 @@
  * the first thread, and is empty once that thread has ended. A line is "lo-hi rwxp offset dev inode
  * path". The path may have any length, and the inode is 0 if there is no file. */
 #include "track/memory.h"
+#include "base/search.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -236,6 +237,19 @@ bool vv_memory_mapped(const void *p, size_t len)
 	uintptr_t page = vv_memory_page(), lo = (uintptr_t)p & ~(page - 1);
 
 	return len == 0 || msync((void *)lo, (uintptr_t)p + len - lo, MS_ASYNC) == 0 || errno != ENOMEM;
+}
+
+const void *vv_memory_first_unmapped(const void *p, size_t len)
+{
+	uintptr_t page = vv_memory_page(), first = (uintptr_t)p & ~(page - 1), end = (uintptr_t)p + len;
+	size_t i;
+
+	if (len && end < (uintptr_t)p)
+		end = UINTPTR_MAX;
+	if (vv_memory_mapped((void *)first, end - first))
+		return NULL;
+	VV_SEARCH(i, 0, (end - first - 1) / page, vv_memory_mapped((void *)first, (i + 1) * page));
+	return (void *)(first + i * page);
 }
 
 /* Is this really the /proc/thread-self/maps of this process? Then it reports the stack as

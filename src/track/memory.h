@@ -11,6 +11,9 @@ size_t vv_memory_page(void);
 bool vv_memory_pages(const void *p, size_t len, uintptr_t *lo, uintptr_t *hi);
 /* Is every page of [p, p+len) mapped? Takes one system call for any number of pages. */
 bool vv_memory_mapped(const void *p, size_t len);
+/* The first page of [p, p+len) that is not mapped, or NULL. The kernel looks at mappings, not at
+ * pages. Inaccessible pages (PROT_NONE) are mapped. */
+const void *vv_memory_first_unmapped(const void *p, size_t len);
 /* Can all changes of [lo, hi) be detected? Every page must be mapped, private, readable, writable,
  * and of no file. An unwritten page of a file shows the writes of other processes to the file.
  * Large pages of hugetlbfs always belong to a file. The data of programs and libraries are assumed
