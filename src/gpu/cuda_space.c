@@ -4,7 +4,10 @@
 #include "gpu/gpu_sieve.h"
 #include "gpu/cuda_inlet.h"
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -50,6 +53,30 @@ static bool on_device(const void *p, int *device)
 	return a.type == cudaMemoryTypeDevice;
 }
 
+static int get_loads(struct dl_phdr_info *info, size_t size, void *loads)
+{
+	if (size >= offsetof(struct dl_phdr_info, dlpi_adds) + sizeof(info->dlpi_adds))
+		*(unsigned long long *)loads = info->dlpi_adds;
+	return 1;
+}
+
+/* The driver, if the process has loaded it. The search of the linker for a library that is not
+ * loaded takes a while. So it is repeated only after other libraries were loaded. */
+static void *find_driver(void)
+{
+	static _Atomic unsigned long long absent_at;
+	unsigned long long loads = 0;
+	void *driver;
+
+	dl_iterate_phdr(get_loads, &loads);
+	if (loads && atomic_load(&absent_at) == loads)
+		return NULL;
+	driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	if (!driver)
+		atomic_store(&absent_at, loads);
+	return driver;
+}
+
 /* Might p be memory of a device? A program without use of devices must not get a context on one by
  * declaring a region. The runtime makes a context when asked. So the driver is asked, if it is
  * loaded at all: the first call of any runtime loads it. */
@@ -57,7 +84,7 @@ static bool may_be_device(const void *p)
 {
 	enum { MEMORY_TYPE = 2, DEVICE = 2 }; /* of the driver's cuPointerGetAttribute */
 	int (*ask_driver)(void *answer, int what, unsigned long long p) = NULL;
-	void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD), *symbol = driver ? dlsym(driver, "cuPointerGetAttribute") : NULL;
+	void *driver = find_driver(), *symbol = driver ? dlsym(driver, "cuPointerGetAttribute") : NULL;
 	unsigned type = 0;
 	bool may;
 

@@ -113,7 +113,7 @@ static void damaged(void)
 	flip(store, 2, CHANGED / 2);
 	rc = varve_restart_region(v, 2, "p", q, LEN);
 	snprintf(host, sizeof(host), "%s", varve_last_error());
-	MUST(rc == VARVE_EDAMAGED && strstr(host, "check differs"));
+	MUST(rc == VARVE_EDAMAGED && strstr(host, "checksum mismatch"));
 	MUST(varve_restart_region(v, 2, "p", b.p, LEN) == rc && strcmp(varve_last_error(), host) == 0);
 	MUST(varve_restart(v, 2) == rc && strcmp(varve_last_error(), host) == 0);
 	MUST(varve_restart(v, VARVE_LATEST) == 1);
