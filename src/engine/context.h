@@ -82,6 +82,8 @@ struct vv_pacing {
 /* The epoch that the next checkpoint continues: session/tip.c alone assigns these. */
 struct vv_tip {
 	uint64_t epoch;   /* the newest epoch, or the one restarted from; 0 = none */
+	/* if `epoch` is 0: the epoch that other ranks, or other parts, had before; 0 = none */
+	uint64_t continued;
 	uint64_t highest; /* the highest number used */
 	uint64_t highest_at_open;
 	uint64_t era;     /* the first epoch of this session's era (core/format/era_table.h), */
@@ -100,17 +102,24 @@ struct vv_tip {
 	uint64_t full_runs;     /* an estimate of the runs in a full table */
 };
 
+/* The label of the next epoch, and of the one being stored; "" if there is none. */
+struct vv_label_choice {
+	struct vv_label_text {
+		char text[VV_NAME_LABEL_MAX + 1];
+	} next, taken;
+};
+
 struct varve {
 	struct vv_entry entry;
 	struct vv_context ctx;
 	struct vv_tracking tracking;
 	struct vv_pacing pacing;
+	struct vv_label_choice label;
 	struct vv_rehearse *rehearse;
 
 	struct vv_region **region;
 	size_t n_regions;
-	/* of the first by_name.n regions; a removal leaves the numbers above it too high */
-	struct vv_map by_name;
+	struct vv_map by_name; /* their numbers, which ascend in `region` */
 	struct vv_tiles *tiles;
 	struct vv_grain_sets *grains;     /* NULL: no region needs them */
 	/* of the last restart to a device, maybe still being released; or NULL */

@@ -22,9 +22,11 @@ enum vv_region_how { VV_BY_DIGEST, VV_BY_SCAN, VV_BY_WRITE_PROTECT };
 
 struct vv_region {
 	char *name;
+	size_t number;    /* ascends in the list of the session's regions */
 	uint8_t *p;
 	struct vv_shape shape;
 	void *owned;      /* memory of varve_alloc, or NULL */
+	struct vv_distribution *part; /* core/format/distribution.h; NULL: a plain region */
 	uint32_t parent;  /* 1 + its index in the parent epoch's layer, or 0 */
 	bool adopted;     /* `was` holds the content of the parent epoch */
 	bool restored;    /* a restart has read its content in the parent epoch */

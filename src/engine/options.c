@@ -1,6 +1,8 @@
 #include "engine/options.h"
 #include "base/env.h"
 #include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +24,8 @@ static const struct vv_conf_item table[] = {
 	  "number of random pages to compare among those that the tracker reports as unchanged" },
 	{ "codec", VV_CONF_CHOICE, "auto", "none|lz4|zstd[:LEVEL]|auto", 0, 0,
 	  "compression of new data; auto: only if the store is slower than the compressor and a sample shrinks" },
+	{ "delta", VV_CONF_CHOICE, "auto", "none|auto|max", 0, 0,
+	  "varve pack: store blocks as differences to the epoch before; auto: if a restart takes little longer; max: if smaller" },
 	{ "block", VV_CONF_SIZE, "1MiB", NULL, 4096, 64 << 20, "size of the blocks in which new data are compressed and checked" },
 	{ "chunk", VV_CONF_SIZE, "4096", NULL, 32, 1 << 20, "size of the chunks for deduplication" },
 	{ "grain", VV_CONF_SIZE, "0", NULL, 0, 4096,
@@ -44,6 +48,8 @@ static const struct vv_conf_item table[] = {
 	{ "keep", VV_CONF_COUNT, "0", NULL, 0, UINT32_MAX, "number of epochs to keep, newest first; 0 = all" },
 	{ "keep-every", VV_CONF_COUNT, "0", NULL, 0, UINT32_MAX,
 	  "keep also the epochs whose number is a multiple of this one; 0 = none" },
+	{ "keep-within", VV_CONF_DURATION, "0", NULL, 0, 0,
+	  "keep also the epochs that are at most this much older than the newest one, such as 7d; 0 = none" },
 	{ "gc", VV_CONF_CHOICE, "auto", "auto|off", 0, 0, "reclaim the space of dropped epochs during a session with keep" },
 	{ "collective", VV_CONF_CHOICE, "exact", "exact|topk|none", 0, 0,
 	  "store content of several ranks once: all of it, the most frequent `threshold` chunks, or not" },
@@ -60,9 +66,16 @@ static const struct vv_conf_item table[] = {
 	{ "mtbf", VV_CONF_DURATION, "0", NULL, 0, 0,
 	  "varve_due: mean time between failures; the interval follows from it and the cost of a checkpoint (Daly)" },
 	{ "signal", VV_CONF_CHOICE, "USR1", "USR1|USR2|none", 0, 0, "varve_due: the signal that requests a checkpoint" },
+	{ "interpose", VV_CONF_BOOL, "yes", NULL, 0, 0,
+	  "warn if libvarve_interpose.so, which makes system calls wait for regions, is not loaded" },
 	{ "rehearse", VV_CONF_COUNT, "0", NULL, 0, 100000,
 	  "N: the program is replaced by `varve run --rehearse N` of itself, which tries a restart; 0 = no" },
 	{ "stats", VV_CONF_TEXT, "", NULL, 0, 0, "append a line of JSON per epoch to this file" },
+	{ "io", VV_CONF_CHOICE, "auto", "auto|direct|buffered", 0, 0,
+	  "way to the disk; direct: past the page cache; auto: direct for large files, if the file system can" },
+	{ "metrics", VV_CONF_TEXT, "", NULL, 0, 0,
+	  "write the session's state for Prometheus into this folder after each epoch, one file to a rank" },
+	{ "store", VV_CONF_TEXT, "", NULL, 0, 0, "store of the commands that name none; empty = it must be named" },
 	{ "bandwidth", VV_CONF_SIZE, "0", NULL, 0, 0, "bytes per second that a flush may write; 0 = no limit" },
 	{ "s3-endpoint", VV_CONF_TEXT, "", NULL, 0, 0, "URL of an S3 server; empty = AWS" },
 	{ "s3-region", VV_CONF_TEXT, "", NULL, 0, 0, "S3 region; empty = $AWS_REGION or us-east-1" },
@@ -72,11 +85,34 @@ static const struct vv_conf_item table[] = {
 	{ "log", VV_CONF_CHOICE, "warn", "error|warn|info", 0, 0, "messages on stderr" },
 };
 
+/* The user's file: $XDG_CONFIG_HOME/varve.conf or ~/.config/varve.conf. As XDG demands, a folder that
+ * is no absolute path is ignored. */
+static int read_user_file(struct vv_conf *c)
+{
+	const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+	char *path;
+	int rc;
+
+	if (config && config[0] == '/')
+		path = vv_mem_printf("%s/varve.conf", config);
+	else if (home && home[0] == '/')
+		path = vv_mem_printf("%s/.config/varve.conf", home);
+	else
+		return 0;
+	rc = path ? vv_conf_read_file(c, path, false) : VV_ENOMEM;
+	vv_mem_free(path);
+	return rc;
+}
+
 int vv_options_load(struct vv_conf *c, const char *call)
 {
 	const char *file = vv_env_get("VARVE_CONF");
 	int rc = vv_conf_init(c, table, sizeof(table) / sizeof(table[0]));
 
+	if (rc == 0)
+		rc = vv_conf_read_file(c, "/etc/varve.conf", false);
+	if (rc == 0)
+		rc = read_user_file(c);
 	if (rc == 0)
 		rc = vv_conf_read_file(c, file ? file : "varve.conf", file != NULL);
 	if (rc == 0)
@@ -96,14 +132,29 @@ uint64_t vv_options_history(const struct vv_conf *c, uint64_t in_chunks, uint64_
 	return other / 100 * 15 + other % 100 * 15 / 100;
 }
 
+void vv_options_apply_log(const struct vv_conf *c)
+{
+	const char *log = vv_conf_text(c, "log");
+
+	vv_log_set_level(log[0] == 'e' ? VV_LOG_ERROR : log[0] == 'w' ? VV_LOG_WARN : VV_LOG_INFO);
+}
+
 static const char *or_null(const char *s)
 {
 	return s[0] ? s : NULL;
 }
 
+static enum vv_store_io io_of(const struct vv_conf *c)
+{
+	const char *io = vv_conf_text(c, "io");
+
+	return strcmp(io, "direct") == 0 ? VV_STORE_IO_DIRECT : strcmp(io, "buffered") == 0 ? VV_STORE_IO_BUFFERED : VV_STORE_IO_AUTO;
+}
+
 struct vv_store_options vv_options_store(const struct vv_conf *c, bool create)
 {
 	return (struct vv_store_options){
+		.io = io_of(c),
 		.bandwidth = vv_conf_number(c, "bandwidth"),
 		.create = create,
 		.s3_endpoint = or_null(vv_conf_text(c, "s3-endpoint")),
@@ -123,8 +174,8 @@ static bool is_among(const char *name, const char *const *list)
 
 enum vv_options_tier vv_options_tier(const char *name)
 {
-	static const char *const everyday[] = { "mode",   "keep",  "keep-every", "interval", "overhead", "mtbf",   "signal",
-						"codec", "stats", "log",        "timeout",  "threads",  NULL };
+	static const char *const everyday[] = { "mode",  "keep",  "keep-every", "keep-within", "interval", "overhead", "mtbf", "signal",
+						"codec", "stats", "log",        "timeout",     "threads",  "store",    NULL };
 	static const char *const comparison[] = { "eager", "order", "granule", "dedup", "method", "threshold", NULL };
 
 	if (is_among(name, everyday))

@@ -2,9 +2,10 @@
  * program, and the lines by which the program reports events.
  *
  * Each event is one line, appended by one write: a word, the epoch, and for some events a sentence.
- * The last four always have a sentence; "taken" may have one:
+ * The last four always have a sentence; "restored" and "taken" may have one:
  *
- * 	restored 17 the heap is that of epoch 17
+ * 	restored 17 the heap is that of epoch 17. With a sentence: part of it is
+ * 	                        unreachable
  * 	fresh 0 there was nothing to restore
  * 	taken 18 a checkpoint was taken; the program continues. With a sentence:
  * 	                        it is not committed before the next call
@@ -26,6 +27,8 @@
 #define VV_RUN_PROTOCOL_RESTART "VARVE_RUN_RESTART"
 /* "1": .data and .bss of the executable belong to the state */
 #define VV_RUN_PROTOCOL_GLOBALS "VARVE_RUN_GLOBALS"
+/* "1": a restart frees the objects to which nothing in the state points */
+#define VV_RUN_PROTOCOL_FREE_UNREACHABLE "VARVE_RUN_FREE_UNREACHABLE"
 /* more libraries whose memory is not part of the state: names between colons */
 #define VV_RUN_PROTOCOL_OUTSIDE "VARVE_RUN_OUTSIDE"
 /* "off": no search for pointers from the state to the outside */

@@ -33,6 +33,7 @@ struct extract_variable_page {
 };
 
 struct vv_extract_variable_file {
+	const struct vv_unpack *unpack;
 	const struct vv_lineage *lineage;
 	struct vv_pool *pool;
 	struct vv_unpack_file file;
@@ -98,6 +99,30 @@ static int read_file(void *arg, uint64_t at, void *to, size_t n)
 	return rc;
 }
 
+/* Another file of the epoch. */
+static int read_sibling(void *arg, const char *name, size_t most, uint8_t **out, size_t *n)
+{
+	const struct vv_extract_variable_file *f = arg;
+	const char *slash = strrchr(f->file.file->name, '/');
+	char *path = vv_mem_printf("%.*s%s", slash ? (int)(slash - f->file.file->name + 1) : 0, f->file.file->name, name);
+	struct vv_unpack_file other;
+	int rc = path ? 0 : VV_ENOMEM;
+
+	if (path && vv_unpack_has(f->unpack, path, &other)) {
+		size_t len = other.region->shape.len < most ? (size_t)other.region->shape.len : most;
+		uint8_t *p = vv_mem_new(len, 1);
+		struct vv_want want = { &other.region->runs, 0, len, p, NULL };
+
+		rc = p ? vv_restore_read(f->lineage, f->pool, &want, 1) : VV_ENOMEM;
+		*out = rc ? NULL : p;
+		*n = rc ? 0 : len;
+		if (rc)
+			vv_mem_free(p);
+	}
+	vv_mem_free(path);
+	return rc;
+}
+
 static void drop_pages(struct vv_extract_variable_file *f)
 {
 	for (size_t i = 0; i < PAGES; i++) {
@@ -109,11 +134,12 @@ static void drop_pages(struct vv_extract_variable_file *f)
 int vv_extract_variable_open(const struct vv_unpack *u, struct vv_pool *pool, const struct vv_unpack_file *file, struct vv_extract_variable_file **out)
 {
 	struct vv_extract_variable_file *f = vv_mem_new(1, sizeof(*f));
-	struct vv_reader_file from = { .name = file->file->name, .len = file->region->shape.len, .read = read_file, .arg = f };
+	struct vv_reader_file from = { .name = file->file->name, .len = file->region->shape.len, .read = read_file, .arg = f, .sibling = read_sibling };
 	int rc;
 
 	if (!f)
 		return VV_ENOMEM;
+	f->unpack = u;
 	f->lineage = u->lineage;
 	f->pool = pool;
 	f->file = *file;

@@ -36,6 +36,8 @@ struct vv_file_set_file {
 	struct varve_stats *other_rank_stats;
 };
 
+struct vv_delta;
+
 struct vv_file_set_held { /* a stretch of a streamed file, in memory */
 	uint32_t file;
 	uint64_t at;
@@ -77,6 +79,8 @@ struct vv_file_set_kind {
 	uint32_t expected_ratio;
 	uint64_t basis;
 	uint8_t age;
+	/* engine/files/parent_files.c: its blocks may be such differences; NULL: they are not */
+	const struct vv_delta *delta;
 	struct vv_file_set_placed placed; /* engine/files/pack_pipeline.c */
 };
 

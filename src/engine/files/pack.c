@@ -16,6 +16,7 @@
 #include "engine/files/stream_input.h"
 #include "engine/files/recipes.h"
 #include "engine/files/pack_regions.h"
+#include "engine/files/parent_files.h"
 #include "engine/ranks/group.h"
 #include "engine/session/load_parent.h"
 #include "engine/read/restore.h"
@@ -49,6 +50,7 @@ struct pack {
 	struct vv_rank_dedup_rounds *shares;
 	struct vv_rank_handover *handover;
 	struct vv_pack_pipeline *feed;
+	struct vv_parent_files *parent; /* NULL: nothing is stored as a difference */
 	struct vv_manifest manifest;
 	bool coding;
 	bool more; /* the stream input has more */
@@ -69,6 +71,22 @@ static int read_manifest(struct pack *k, const struct vv_run_table_region *r)
 		rc = vv_manifest_get(&k->before, bytes, (size_t)r->shape.len);
 	vv_mem_free(bytes);
 	return rc == VV_ENOMEM ? rc : 0;
+}
+
+/* Blocks may be differences to those of the newest epoch. Not where several ranks pack, whose
+ * layers may lie in stores of their own; nor for streams, whose files are not at hand for samples;
+ * nor where reading the bases takes longer than storing the bytes. */
+static int keep_table(struct pack *k, struct vv_run_table *t)
+{
+	const char *how = vv_conf_text(&k->v->ctx.conf, "delta");
+	bool most = strcmp(how, "max") == 0;
+
+	if (strcmp(how, "none") == 0 || k->v->ctx.group || k->opt->stream_input || k->opt->scheme != VV_PACK_AUTO || !k->coding ||
+	    !vv_codec_numbered(VV_CODEC_TYPED) || t->rank != k->v->ctx.rank)
+		return 0;
+	if (!most && (k->opt->effort == VV_PACK_FAST || k->v->ctx.store->is_remote))
+		return 0;
+	return vv_parent_files_new(k->v, t, most ? VV_PARENT_FILES_SIZE : VV_PARENT_FILES_RESTART, &k->parent);
 }
 
 /* Reads the newest epoch, written by any ranks. Its manifest saves samples, and content that its
@@ -96,6 +114,8 @@ static int look_back(struct pack *k)
 		rc = read_manifest(k, &t.region[at]);
 	if (rc == 0)
 		rc = vv_other_ranks_index_load(v, epoch, DIGESTS_OTHERS, &k->others);
+	if (rc == 0)
+		rc = keep_table(k, &t);
 	vv_run_table_fini(&t);
 	return rc;
 }
@@ -216,12 +236,12 @@ static int feed_interleaved(struct pack *k, struct vv_pack_pipeline *feed)
 /* ---- the manifest ---------------------------------------------------------------------------- */
 
 /* Later epochs compare a recipe with its first real ratio: a sample does not show how many bytes
- * dedup leaves. */
+ * dedup leaves. Differences to the epoch before show nothing about the recipe. */
 static uint32_t expected_ratio(const struct vv_file_set_kind *from, const struct vv_manifest_kind *did)
 {
 	uint64_t ratio = did->stored ? did->fresh * 1000 / did->stored : 0;
 
-	if (from->age || did->fresh < LEAST_REPORTED || !from->expected_ratio)
+	if (from->age || from->delta || did->fresh < LEAST_REPORTED || !from->expected_ratio)
 		return from->expected_ratio;
 	return ratio < UINT32_MAX ? (uint32_t)ratio : UINT32_MAX;
 }
@@ -336,6 +356,7 @@ static int place_all(struct pack *k, struct vv_layer_writer *p, size_t chunk, si
 		.block = block,
 		.single_buffer = is_little(k),
 		.small_pages = is_few(k),
+		.parent = k->parent,
 		.progress = k->opt->progress,
 	};
 	int rc = vv_pack_pipeline_open(p, &k->file_set, &opt, &k->feed);
@@ -406,6 +427,9 @@ static int load(struct vv_layer_writer *p)
 	opt.small_pages = is_few(k);
 	opt.memory = MEMORY_CODING;
 	opt.block = vv_recipes_largest_block(&k->file_set);
+	if (rc == 0 && k->parent)
+		rc = vv_parent_files_choose(k->parent, &k->file_set);
+	opt.deltas = k->parent ? vv_parent_files_source(k->parent) : NULL;
 	if (rc == 0)
 		rc = vv_layer_writer_begin(p);
 	if (rc == 0)
@@ -595,6 +619,7 @@ int vv_pack_run(struct varve *v, const struct vv_pack_file *file, size_t n, cons
 	}
 	if (rc == 0)
 		rc = report(&k, out);
+	vv_parent_files_free(k.parent);
 	vv_file_set_close(&k.file_set);
 	vv_similarity_key_free(k.similarity_key);
 	vv_manifest_fini(&k.before);

@@ -3,6 +3,7 @@
 #include "engine/files/pack_pipeline.h"
 #include "engine/files/recipes.h"
 #include "engine/files/pack_buffer.h"
+#include "engine/files/parent_files.h"
 #include "engine/write/trust.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -352,6 +353,40 @@ static int refer(struct vv_pack_pipeline *f, const struct vv_pack_buffer *s, str
 	return write_runs(f, pen, c->len, c->layer, c->pos, c->found == VV_PACK_BUFFER_PENDING);
 }
 
+/* A block that is a difference begins and ends with a block of its base, so that a reader decodes no
+ * block of the base twice. */
+static int follow_base(struct vv_pack_pipeline *f, const struct placer *pen)
+{
+	const struct vv_pack_buffer_part *s = &pen->slab->part[pen->part];
+	int rc = 0;
+
+	if (!vv_parent_files_begins_block(f->opt.parent, s->file, s->at + pen->used) || f->in_block < LEAST_CUT)
+		return 0;
+	if (f->first.len)
+		rc = add_first(f);
+	f->in_block = 0;
+	return rc ? rc : vv_block_writer_push(f->p->block_writer);
+}
+
+/* Notes which files the chunk's bytes are of, before they may enter a block. */
+static int note_origin(struct vv_pack_pipeline *f, const struct placer *pen, size_t len)
+{
+	size_t part = pen->part, used = pen->used;
+	uint64_t pos = f->p->pos;
+	int rc = 0;
+
+	for (size_t n; rc == 0 && len; len -= n) {
+		const struct vv_pack_buffer_part *s = &pen->slab->part[part];
+
+		n = s->len - used < len ? s->len - used : len;
+		rc = vv_parent_files_note(f->opt.parent, pos, s->file, s->at + used, n);
+		pos += n;
+		used = 0;
+		part++;
+	}
+	return rc;
+}
+
 static int place_chunk(struct vv_pack_pipeline *f, const struct vv_pack_buffer *s, struct placer *pen, struct vv_pack_buffer_chunk *c, const uint8_t *bytes, bool dense)
 {
 	struct vv_layer_writer *p = f->p;
@@ -370,10 +405,14 @@ static int place_chunk(struct vv_pack_pipeline *f, const struct vv_pack_buffer *
 			vv_rank_dedup_rounds_placed(f->opt.rounds, c->claim, vv_index_pos(&p->v->index_cache->index, c->entry));
 		return refer(f, s, pen, c);
 	}
-	rc = vv_file_set_cuts_by_content(f->file_set, s->kind) && f->opt.dedup ? align(f, &s->part[pen->part], pen->used) : 0;
+	rc = f->opt.parent && s->kind->delta ? follow_base(f, pen) : 0;
+	if (rc == 0 && vv_file_set_cuts_by_content(f->file_set, s->kind) && f->opt.dedup)
+		rc = align(f, &s->part[pen->part], pen->used);
 	pos = p->pos;
 	if (mine)
 		vv_rank_dedup_rounds_placed(f->opt.rounds, c->claim, pos);
+	if (rc == 0 && f->opt.parent && s->kind->delta)
+		rc = note_origin(f, pen, c->len);
 	if (rc == 0)
 		rc = append(f, c, bytes, c->found == VV_PACK_BUFFER_STORED);
 	stats_of(f, s)->bytes_new += c->len;
@@ -389,6 +428,7 @@ static int begin_block(struct vv_pack_pipeline *f, struct vv_pack_buffer *s)
 
 	if (f->kind != k && !(f->kind && f->kind->joint && k->joint)) {
 		rc = vv_block_writer_set_codec(f->p->block_writer, vv_recipes_codec(k), &k->recipe, vv_recipes_block(k));
+		vv_block_writer_set_delta(f->p->block_writer, k->delta);
 		f->in_block = 0;
 	} else if (f->file != s->file && !k->merged && (f->in_block >= LEAST_CUT || k->recipe.record > 1)) {
 		rc = vv_block_writer_push(f->p->block_writer);

@@ -17,6 +17,7 @@ struct vv_pack_pipeline_options {
 	struct vv_rank_dedup_rounds *rounds; /* ranks that share new content; NULL: none */
 	size_t memory; /* for slabs, approximately */
 	size_t block;  /* the largest block of the flush */
+	struct vv_parent_files *parent; /* NULL: nothing is stored as a difference */
 	bool single_buffer;     /* no other thread reads meanwhile: one slab suffices */
 	bool small_pages;   /* there are too few bytes to fill large pages */
 	struct vv_progress progress;

@@ -339,6 +339,98 @@ static int try_apart(struct pick *p, struct vv_recipe_search *out)
 	return rc;
 }
 
+/* ---- the check on a block -------------------------------------------------------------------- */
+
+enum { CANDIDATES = 2 * (VV_RECIPE_SEARCH_FINALISTS + 1) + 2 };
+
+struct recipes_contest {
+	struct vv_recipe recipe[CANDIDATES];
+	size_t n;
+};
+
+/* Planes are tried at the level of the effort: their frames are never larger than at level 1. */
+static void enter(struct recipes_contest *c, struct vv_recipe r)
+{
+	static const int8_t planes = 3;
+
+	if (r.coder == VV_CODEC_ZSTD && r.predictor != VV_PREDICT_TRAIL && (r.width > 1 || r.record > 1) && r.level < planes)
+		r.level = planes;
+	for (size_t i = 0; i < c->n; i++)
+		if (vv_recipe_same(&c->recipe[i], &r))
+			return;
+	c->recipe[c->n++] = r;
+}
+
+static void enter_all(const struct pick *p, struct recipes_contest *c, const struct vv_recipe_search *s)
+{
+	enter(c, s->recipe);
+	for (size_t i = 0; i < s->n_finalists; i++) {
+		struct vv_recipe r = s->finalist[i].recipe;
+
+		if (p->boxed)
+			leave_box(&p->kind->form, &r);
+		enter(c, r);
+	}
+}
+
+/* Codes a block as it will be stored with each recipe; the smallest wins, and a trail only if it gains
+ * as much as the search demands. Keeps the scale of the expected ratio. */
+static int hold_contest(const struct recipes_contest *c, const struct vv_sample *block, struct vv_recipe_search *apart)
+{
+	static const double trail_worth = 0.95;
+	double first = 1, best = 1, ratio;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < c->n; i++) {
+		rc = vv_recipe_search_one(&c->recipe[i], block, &ratio);
+		if (i == 0)
+			first = best = ratio;
+		if (c->recipe[i].predictor == VV_PREDICT_TRAIL)
+			ratio *= trail_worth;
+		if (rc == 0 && ratio > best) {
+			best = ratio;
+			apart->recipe = c->recipe[i];
+		}
+	}
+	apart->ratio *= best / first;
+	return rc;
+}
+
+/* A sample of some tens of KB favours some recipes: zstd has other parameters for short inputs, and
+ * columns of records are short there. If time does not matter, a block decides between the best
+ * recipes of this effort, those of the default effort, and levels for text. So this effort is not
+ * worse than the default one. */
+static int check_on_block(struct pick *p, struct vv_recipe_search *apart)
+{
+	struct vv_form form = p->boxed ? box_form(&p->kind->form) : p->kind->form;
+	const struct recipes_source *s = &p->source[p->n_sources / 2];
+	struct vv_sample block = { .n = s->len < BLOCK ? (size_t)s->len : BLOCK };
+	uint64_t from = (s->len - block.n) / 2;
+	struct vv_recipe_search usual = { 0 };
+	struct recipes_contest c = { .n = 0 };
+	struct vv_recipe text = { .width = 1, .record = 1, .coder = VV_CODEC_ZSTD };
+	uint8_t *bytes;
+	int rc = vv_recipe_search_choose(&form, VV_EFFORT_DEFAULT, false, p->sample, p->n_samples, &usual);
+
+	if (rc || p->n_samples == 0)
+		return rc;
+	if (p->boxed)
+		leave_box(&p->kind->form, &usual.recipe);
+	enter_all(p, &c, apart);
+	enter_all(p, &c, &usual);
+	for (text.level = 9; p->kind->opaque && text.level <= 15; text.level = (int8_t)(text.level + 6))
+		enter(&c, text);
+	bytes = vv_context_pool_room(block.n);
+	if (!bytes)
+		return VV_ENOMEM;
+	block.p = bytes;
+	rc = read_stream(p->file_set, s, from - from % p->chunk, bytes, block.n);
+	if (rc == 0)
+		rc = hold_contest(&c, &block, apart);
+	vv_context_pool_room_back(bytes);
+	return rc;
+}
+
 /* The best recipe if the instances of all files are compressed together. Large instances do not fit
  * in one block, only short stretches of them. So distant neighbours of a number are not available
  * to predict it. */
@@ -443,6 +535,8 @@ static int choose(struct pick *p)
 	}
 	if (rc == 0)
 		rc = try_apart(p, &apart);
+	if (rc == 0 && p->opt->effort == VV_PACK_MAX && !p->kind->segment)
+		rc = check_on_block(p, &apart);
 	if (rc == 0 && p->n_sources > 1 && !(p->before && is_worn(p->before, fresh)))
 		rc = try_together(p, &apart, &search);
 	if (rc)

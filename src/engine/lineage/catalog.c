@@ -69,9 +69,13 @@ static int is_lineage(struct vv_store *store, const char *name)
 	vv_name_record(object, name);
 	rc = vv_store_get_open(store, object, &g);
 	vv_store_get_close(g);
+	if (rc == VV_EDENIED) /* those that open it get the reason; it does not hide the others */
+		return 1;
 	if (rc != VV_ENOENT)
 		return rc ? rc : 1;
 	rc = vv_store_list(store, name, &inside);
+	if (rc == VV_EDENIED)
+		rc = 0;
 	for (size_t i = 0; rc == 0 && i < inside.n; i++)
 		found |= inside.v[i].is_dir && vv_name_parse_folder(inside.v[i].name) >= 0;
 	vv_store_names_fini(&inside);
@@ -93,7 +97,7 @@ static int holds_epochs(struct vv_store *store, const char *folder)
 }
 
 /* A folder of epochs at the top of the store: the caller has named a lineage. */
-static int check_store(struct vv_store *store)
+int vv_catalog_check_store(struct vv_store *store)
 {
 	struct vv_names names = { 0 };
 	int rc = vv_store_list(store, "", &names);
@@ -133,7 +137,7 @@ static int open_without(struct vv_lineage *lin, const char *object, int why, boo
 		if (getrandom(lin->id, sizeof(lin->id), 0) != (ssize_t)sizeof(lin->id))
 			return vv_err_sys(errno, "no random numbers");
 		lin->created_ns = vv_clock_wall_ns();
-		rc = check_store(lin->store);
+		rc = vv_catalog_check_store(lin->store);
 		return rc ? rc : put_record(lin, object);
 	}
 	if (rc == 0 && why == VV_ENOENT)
@@ -182,7 +186,9 @@ int vv_catalog_adopt(struct vv_store *store, const char *name, const uint8_t id[
 	snprintf(lin.name, sizeof(lin.name), "%s", name);
 	memcpy(lin.id, id, sizeof(lin.id));
 	vv_name_record(object, name);
-	rc = put_record(&lin, object);
+	rc = vv_catalog_check_store(store);
+	if (rc == 0)
+		rc = put_record(&lin, object);
 	if (rc == 0)
 		rc = vv_provenance_new(store, &lin.provenance);
 	if (rc == 0)
@@ -209,6 +215,19 @@ int vv_catalog_lineages(struct vv_store *store, struct vv_names *out)
 	return 0;
 }
 
+static int add_label(struct vv_listing *l, const struct vv_name *name, uint64_t folder, uint64_t from)
+{
+	struct vv_label_name found;
+
+	if (name->is_dir || !vv_name_parse_label(name->name, &found.epoch, found.label) || found.epoch < from ||
+	    found.epoch / VV_NAME_EPOCHS_PER_FOLDER != folder)
+		return 0;
+	if (vv_mem_room(&l->label, l->n_labels, &l->labels_cap, sizeof(*l->label)) < 0)
+		return VV_ENOMEM;
+	l->label[l->n_labels++] = found;
+	return 0;
+}
+
 /* An object outside the folder of its number is ignored. */
 static int add_name(struct vv_listing *l, const struct vv_name *name, uint64_t folder, uint64_t from)
 {
@@ -216,7 +235,9 @@ static int add_name(struct vv_listing *l, const struct vv_name *name, uint64_t f
 	uint32_t rank = 0;
 	enum vv_name_kind kind = name->is_dir ? VV_NAME_OTHER : vv_name_parse(name->name, &epoch, &rank);
 
-	if (kind == VV_NAME_OTHER || epoch < from || epoch / VV_NAME_EPOCHS_PER_FOLDER != folder)
+	if (kind == VV_NAME_OTHER)
+		return add_label(l, name, folder, from);
+	if (epoch < from || epoch / VV_NAME_EPOCHS_PER_FOLDER != folder)
 		return 0;
 	if (kind == VV_NAME_IS_COMMIT) {
 		if (vv_mem_room(&l->epoch, l->n_epochs, &l->epochs_cap, sizeof(*l->epoch)) < 0)
@@ -343,6 +364,7 @@ void vv_catalog_listing_fini(struct vv_listing *l)
 {
 	vv_mem_free(l->epoch);
 	vv_mem_free(l->layer);
+	vv_mem_free(l->label);
 	*l = (struct vv_listing){ 0 };
 }
 
@@ -390,6 +412,9 @@ static int pick_used(const struct vv_lineage *lin, const struct vv_listing *l, u
 	for (size_t i = 0; i < l->n_layers; i++)
 		if (vv_run_epoch(l->layer[i].layer) > layer)
 			layer = vv_run_epoch(l->layer[i].layer);
+	/* the label of an epoch that was not committed, and whose layer has been removed */
+	if (l->n_labels && l->label[l->n_labels - 1].epoch > layer)
+		layer = l->label[l->n_labels - 1].epoch;
 	*found = layer;
 	for (size_t i = l->n_epochs; rc == 0 && i-- > 0 && l->epoch[i] > layer;) {
 		struct vv_commit c = { 0 };
@@ -453,6 +478,29 @@ int vv_catalog_commit(const struct vv_lineage *lin, uint64_t epoch, struct vv_co
 	}
 	*out = c;
 	return 0;
+}
+
+bool vv_catalog_is_dropped(const struct vv_lineage *lin, uint64_t epoch)
+{
+	struct vv_err_state error;
+	struct vv_commit c = { 0 };
+	int rc;
+
+	vv_err_save(0, &error);
+	rc = vv_catalog_commit(lin, epoch, &c);
+	vv_commit_fini(&c);
+	vv_err_restore(&error);
+	return rc == VV_ENOENT;
+}
+
+int vv_catalog_time(const struct vv_lineage *lin, uint64_t epoch, uint64_t *time_ns)
+{
+	struct vv_commit c = { 0 };
+	int rc = vv_catalog_commit(lin, epoch, &c);
+
+	*time_ns = c.time_ns;
+	vv_commit_fini(&c);
+	return rc;
 }
 
 int vv_catalog_put_commit(const struct vv_lineage *lin, const struct vv_commit *c)

@@ -16,11 +16,18 @@ struct vv_layer_name {
 	uint64_t size;
 };
 
+struct vv_label_name {
+	uint64_t epoch;
+	char label[VV_NAME_LABEL_MAX + 1];
+};
+
 struct vv_listing { /* all ascending */
 	uint64_t *epoch; /* committed */
 	size_t n_epochs, epochs_cap;
 	struct vv_layer_name *layer;
 	size_t n_layers, layers_cap;
+	struct vv_label_name *label; /* also of epochs without a commit: engine/lineage/label.h */
+	size_t n_labels, labels_cap;
 };
 
 /* Reads the lineage's record. With create, makes it if it is missing. If the record is lost but
@@ -30,6 +37,8 @@ int vv_catalog_open(struct vv_store *store, const char *name, bool create, struc
 /* Makes a record with the content of another store's record. */
 int vv_catalog_adopt(struct vv_store *store, const char *name, const uint8_t id[16], uint64_t created_ns,
 		     struct vv_lineage *out);
+/* VV_EINVAL if the supposed store is a lineage. */
+int vv_catalog_check_store(struct vv_store *store);
 /* The sorted names of all lineages, including those without a record. */
 int vv_catalog_lineages(struct vv_store *store, struct vv_names *out);
 
@@ -38,7 +47,7 @@ int vv_catalog_list(const struct vv_lineage *lin, uint64_t from, struct vv_listi
 void vv_catalog_listing_fini(struct vv_listing *l);
 /* The newest committed epoch below `before`; 0 if there is none. */
 int vv_catalog_newest(const struct vv_lineage *lin, uint64_t before, uint64_t *epoch);
-/* The highest number of an epoch or a layer. The next epoch is above it. A damaged record without
+/* The highest number of an epoch, a layer or a label. The next epoch is above it. A damaged record without
  * layers is ignored. */
 int vv_catalog_highest(const struct vv_lineage *lin, uint64_t *epoch);
 
@@ -57,6 +66,12 @@ bool vv_catalog_has_layer(const struct vv_listing *l, uint64_t layer);
 int vv_catalog_put_commit(const struct vv_lineage *lin, const struct vv_commit *c);
 /* Returns VV_ENOENT if there is no such epoch, and VV_EDAMAGED if its record is not intact. */
 int vv_catalog_commit(const struct vv_lineage *lin, uint64_t epoch, struct vv_commit *out);
+
+/* Is the record of an epoch gone? Then its writer has dropped it, and missing objects of the epoch
+ * are no damage. The error of the thread stays. */
+bool vv_catalog_is_dropped(const struct vv_lineage *lin, uint64_t epoch);
+/* The time of an epoch; errors as above. */
+int vv_catalog_time(const struct vv_lineage *lin, uint64_t epoch, uint64_t *time_ns);
 
 /* Removes an epoch's commit record, and with it the epoch. Its layers stay until gc, since other
  * epochs may need them. A damaged record is removed as well. *bytes (may be NULL): the length of

@@ -3,7 +3,11 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "codec/codec.h"
+#include "codec/context_pool.h"
+#include "codec/delta.h"
 #include "codec/section.h"
+#include "core/format/distribution.h"
+#include "engine/lineage/base_layers.h"
 #include "engine/lineage/provenance.h"
 #include "engine/lineage/mapped_block.h"
 #include <inttypes.h>
@@ -39,6 +43,7 @@ void vv_layer_file_close(struct vv_layer_file *f)
 	if (!f)
 		return;
 	vv_store_get_close(f->get);
+	vv_base_layers_free(f->bases);
 	drop_reading(f);
 	vv_head_fini(&f->head);
 	vv_payload_blocks_fini(&f->blocks);
@@ -232,6 +237,18 @@ static int read_eras(struct vv_layer_file *f, const struct vv_lineage *lin)
 	return rc ? rc : vv_provenance_add(lin, &f->eras);
 }
 
+static int read_parts(struct vv_layer_file *f)
+{
+	const struct vv_section *s = vv_layer_find(&f->frame, VV_SECTION_PARTS);
+	struct vv_section_bytes b = { 0 };
+	int rc = s && f->head.n_regions ? vv_layer_file_section(f, s, &b) : 0;
+
+	if (rc == 0 && b.p)
+		rc = vv_distribution_get(&f->head, b.p, b.n);
+	vv_mem_free(b.own);
+	return rc;
+}
+
 /* Loads all sections of the head. */
 static int read_body(struct vv_layer_file *f)
 {
@@ -263,6 +280,8 @@ static int read_head(struct vv_layer_file *f, struct vv_pool *pool, bool begun)
 	if (rc == 0)
 		rc = vv_head_get_regions(&f->head, regions.p, regions.n);
 	if (rc == 0)
+		rc = read_parts(f);
+	if (rc == 0)
 		rc = section(f, VV_SECTION_SOURCES, &f->sources);
 	if (rc == 0)
 		rc = section(f, VV_SECTION_RUNS, &f->runs);
@@ -282,16 +301,32 @@ static int read_head(struct vv_layer_file *f, struct vv_pool *pool, bool begun)
 	return rc;
 }
 
-static int read_blocks(struct vv_layer_file *f)
+static int read_bases(struct vv_layer_file *f, const struct vv_lineage *lin)
+{
+	const struct vv_section *s = vv_layer_find(&f->frame, VV_SECTION_BASES);
+	struct vv_section_bytes b = { 0 };
+	int rc = s ? vv_layer_file_section(f, s, &b) : 0;
+
+	if (rc == 0)
+		rc = vv_delta_bases_get(&f->blocks.bases, b.p, b.n, &f->blocks, VV_CODEC_DELTA, f->head.epoch);
+	if (rc == 0 && s)
+		rc = vv_base_layers_new(lin, f->head.rank, &f->bases);
+	vv_mem_free(b.own);
+	return rc;
+}
+
+static int read_blocks(struct vv_layer_file *f, const struct vv_lineage *lin)
 {
 	struct vv_section_bytes b = { 0 };
 	int rc = section(f, VV_SECTION_BLOCKS, &b);
 
 	if (rc == 0)
 		rc = vv_payload_get_blocks(&f->blocks, b.p, b.n, f->head.payload, VV_LAYER_HEADER, f->frame.section[0].off);
+	vv_mem_free(b.own);
+	if (rc == 0)
+		rc = read_bases(f, lin);
 	if (rc == 0)
 		vv_store_get_map(f->get);
-	vv_mem_free(b.own);
 	return rc;
 }
 
@@ -334,7 +369,7 @@ int vv_layer_file_open_on(const struct vv_lineage *lin, struct vv_pool *pool, ui
 	if (rc == 0 && parts & VV_LAYER_FILE_HEAD)
 		rc = read_head(f, pool, parts & VV_LAYER_FILE_LAZY);
 	if (rc == 0 && parts & VV_LAYER_FILE_BLOCKS)
-		rc = read_blocks(f);
+		rc = read_blocks(f, lin);
 	if (rc == 0 && parts & VV_LAYER_FILE_DIGESTS)
 		rc = read_digests(f);
 	if (rc) {
@@ -417,21 +452,48 @@ int vv_layer_file_load_digests(struct vv_layer_file *f)
 
 static int differs(const struct vv_layer_file *f, size_t i)
 {
-	vv_err_set(VV_EDAMAGED, "block %zu at offset %" PRIu64 ": check differs", i, f->blocks.v[i].off);
+	vv_err_set(VV_EDAMAGED, "block %zu at offset %" PRIu64 ": checksum mismatch", i, f->blocks.v[i].off);
 	return vv_layer_file_name_in_error(f, VV_EDAMAGED);
+}
+
+int vv_layer_file_read_stored(struct vv_layer_file *f, size_t i, void *stored)
+{
+	const struct vv_block *b = &f->blocks.v[i];
+	int rc = vv_store_get_read(f->get, b->off, stored, b->stored_len);
+
+	if (rc)
+		return rc;
+	return vv_digest_check(stored, b->stored_len) == b->check ? 0 : differs(f, i);
+}
+
+static int decode_delta(struct vv_layer_file *f, size_t i, const void *stored, void *raw)
+{
+	const struct vv_block *b = &f->blocks.v[i];
+	uint8_t *base = vv_context_pool_room(b->raw_len);
+	size_t n = 0;
+	const struct vv_delta_base *v = vv_delta_bases_of(&f->blocks.bases, i, &n);
+	int rc = base ? vv_base_layers_read(f->bases, v, n, base) : VV_ENOMEM;
+
+	if (rc)
+		vv_err_context(rc, "the base of block %zu at offset %" PRIu64, i, b->off);
+	else
+		rc = vv_delta_decode(stored, b->stored_len, base, raw, b->raw_len);
+	vv_context_pool_room_back(base);
+	return rc;
 }
 
 int vv_layer_file_read_block(struct vv_layer_file *f, size_t i, void *raw, void *scratch)
 {
 	const struct vv_block *b = &f->blocks.v[i];
 	void *stored = b->codec ? scratch : raw;
-	int rc = vv_store_get_read(f->get, b->off, stored, b->stored_len);
+	int rc = vv_layer_file_read_stored(f, i, stored);
 
 	if (rc)
 		return rc;
-	if (vv_digest_check(stored, b->stored_len) != b->check)
-		return differs(f, i);
-	rc = b->codec ? vv_codec_decode(b->codec, stored, b->stored_len, raw, b->raw_len) : 0;
+	if (b->codec == VV_CODEC_DELTA)
+		rc = decode_delta(f, i, stored, raw);
+	else
+		rc = b->codec ? vv_codec_decode(b->codec, stored, b->stored_len, raw, b->raw_len) : 0;
 	return rc ? vv_layer_file_name_in_error(f, rc) : 0;
 }
 

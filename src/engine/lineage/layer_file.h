@@ -41,6 +41,7 @@ struct vv_layer_file {
 	uint64_t *source; /* layers that the head's runs refer to */
 	size_t n_sources;
 	struct vv_pool *pool; /* for long reads; NULL: one thread */
+	struct vv_base_layers *bases; /* of its delta blocks; NULL: there are none */
 };
 
 int vv_layer_file_open(const struct vv_lineage *lin, uint64_t layer, unsigned parts, struct vv_layer_file **out);
@@ -66,6 +67,8 @@ int vv_layer_file_head_bytes(struct vv_layer_file *f, uint8_t **out, size_t *n);
 /* Does the head have the digest of the commit record? */
 int vv_layer_file_check_head(struct vv_layer_file *f, const struct vv_digest *want);
 
+/* Reads the stored bytes of block i, checked. */
+int vv_layer_file_read_stored(struct vv_layer_file *f, size_t i, void *stored);
 /* Reads block i, checked and decompressed, into raw (raw_len bytes). scratch: stored_len bytes,
  * used for compressed blocks. */
 int vv_layer_file_read_block(struct vv_layer_file *f, size_t i, void *raw, void *scratch);

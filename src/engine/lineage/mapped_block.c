@@ -32,8 +32,8 @@ bool vv_mapped_block_copy(const struct vv_layer_file *f, const struct vv_block *
 
 	if (!t.raw || !vv_fs_resident(t.raw, b->raw_len))
 		return false;
-	if (vv_write_protect_try_read(take, &t) == 0)
-		return t.ok;
+	if (vv_write_protect_try_read(take, &t) == 0 && t.ok && vv_store_get_check(f->get) == 0)
+		return true;
 	vv_err_clear();
 	return false;
 }

@@ -166,7 +166,8 @@ static int list(struct vv_provenance *a, uint64_t epoch, struct vv_era_table *ou
 	return era && era->last < out->v[out->n - 1].first ? vv_era_table_add(out, era, &other) : 0;
 }
 
-int vv_provenance_list(const struct vv_lineage *lin, const struct vv_era *own, const struct vv_head *head, struct vv_era_table *out)
+int vv_provenance_list(const struct vv_lineage *lin, const struct vv_era *own, const struct vv_head *head, const struct vv_delta_bases *bases,
+		       struct vv_era_table *out)
 {
 	struct vv_provenance *a = lin->provenance;
 	uint64_t epoch = 0;
@@ -184,6 +185,8 @@ int vv_provenance_list(const struct vv_lineage *lin, const struct vv_era *own, c
 			epoch = vv_run_epoch(layer);
 			rc = list(a, epoch, out);
 		}
+	for (size_t i = 0; rc == 0 && i < bases->n; i++)
+		rc = bases->v[i].epoch ? list(a, bases->v[i].epoch, out) : 0;
 	pthread_mutex_unlock(&a->lock);
 	return rc;
 }

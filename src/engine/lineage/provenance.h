@@ -5,6 +5,7 @@
 #ifndef VV_ENGINE_LINEAGE_PROVENANCE_H
 #define VV_ENGINE_LINEAGE_PROVENANCE_H
 
+#include "core/format/delta_bases.h"
 #include "core/format/era_table.h"
 #include "core/format/head.h"
 
@@ -34,6 +35,7 @@ int vv_provenance_copy_all(const struct vv_lineage *lin, struct vv_era_table *ou
 /* Notes that no layer contains the epoch's era. */
 void vv_provenance_mark_unknown(const struct vv_lineage *lin, uint64_t epoch);
 /* The eras for a new layer of the era `own` with that head. out must start empty. */
-int vv_provenance_list(const struct vv_lineage *lin, const struct vv_era *own, const struct vv_head *head, struct vv_era_table *out);
+int vv_provenance_list(const struct vv_lineage *lin, const struct vv_era *own, const struct vv_head *head, const struct vv_delta_bases *bases,
+		       struct vv_era_table *out);
 
 #endif

@@ -258,6 +258,8 @@ static int build_region(struct vv_run_table_chain *c, struct vv_pool *pool, size
 	}
 	if (rc == 0) {
 		out->name = vv_mem_strdup(r->name);
+		out->part = r->part;
+		r->part = NULL;
 		rc = out->name ? 0 : VV_ENOMEM;
 	}
 	unmerged_fini(&s);
@@ -431,6 +433,7 @@ void vv_run_table_fini(struct vv_run_table *t)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		vv_mem_free(t->region[i].name);
+		vv_mem_free(t->region[i].part);
 		if (!t->region[i].shared_runs)
 			vv_run_fini(&t->region[i].runs);
 		vv_shared_runs_unref(t->region[i].shared_runs);

@@ -28,6 +28,7 @@ struct vv_run_table_region {
 	struct vv_runs runs; /* cover it exactly */
 	struct vv_shared_runs *shared_runs; /* the shared owner of `runs`, or NULL */
 	struct vv_run_table_unmerged *unmerged; /* the input for the missing runs; NULL: complete */
+	struct vv_distribution *part; /* core/format/distribution.h; NULL: a plain region */
 };
 
 struct vv_run_table_chain;

@@ -15,9 +15,11 @@
 #include "engine/memory/layout.h"
 #include "engine/lost_memory.h"
 #include "engine/memory/tiles.h"
+#include "track/interpose_table.h"
 #include "track/write_protect.h"
 #include "track/memory.h"
 #include "track/scan.h"
+#include "vv_config.h"
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -192,6 +194,17 @@ static void unprotect_at(void *arg, uintptr_t lo, uintptr_t hi)
 			vv_tiles_unprotect(t, t->geometry.by_address[i]);
 }
 
+/* Once per process, unless the option `interpose` is no. */
+static void warn_without_interposition(const struct varve *v)
+{
+	static atomic_flag warned = ATOMIC_FLAG_INIT;
+
+	if (!VV_HAVE_INTERPOSE || vv_interpose_table_is_used() || !vv_conf_bool(&v->ctx.conf, "interpose") || atomic_flag_test_and_set(&warned))
+		return;
+	vv_log_warn("libvarve_interpose.so is not loaded before the C library: while an epoch is being stored, a system call that writes into a region may fail, and an "
+		    "epoch fails if its memory is freed; link with `pkg-config --libs varve`, or set interpose = no");
+}
+
 /* Creates the write protection and adds the regions. A region that cannot be write-protected is
  * left out. */
 static int add_regions(struct varve *v)
@@ -201,6 +214,7 @@ static int add_regions(struct varve *v)
 	int rc = t->protection.write_protect ? 0 : vv_write_protect_new(sigbus ? VV_WRITE_PROTECT_SIGBUS : VV_WRITE_PROTECT_MPROTECT, vv_write_fault_handle, v, &t->protection.write_protect);
 	size_t kept = 0;
 
+	warn_without_interposition(v);
 	if (rc == 0)
 		rc = vv_write_protect_find_protected(t->protection.write_protect, 0, UINTPTR_MAX, unprotect_at, t);
 	if (rc)
@@ -381,7 +395,7 @@ static uint64_t list_dirty(struct vv_tiles *t, size_t *chunks)
 	for (size_t i = 0; i < t->geometry.n_regions; i++)
 		mark_dirty(t, t->geometry.region[i]);
 	vv_write_order_begin(&t->plan.order);
-	t->plan.n_queue = t->plan.front = t->plan.reach = 0;
+	t->plan.n_queue = t->plan.front = t->plan.reach = t->plan.n_skip = 0;
 	while ((tile = vv_write_order_eager(&t->plan.order)) != VV_WRITE_ORDER_NONE) {
 		t->plan.queue_position[tile] = (uint32_t)t->plan.n_queue;
 		t->plan.queue[t->plan.n_queue++] = tile;

@@ -24,6 +24,7 @@ struct vv_batch {
 	size_t n;
 	uint32_t tile[BATCH];
 	uint64_t held[BATCH]; /* groups that are read from their copies */
+	uint64_t copy[BATCH]; /* those that are copied first */
 	bool reading[BATCH];
 	bool done; /* under the tiles' lock */
 	int rc;
@@ -163,6 +164,7 @@ static void read_batch(void *arg)
 	for (size_t k = 0; k < b->n; k++)
 		if (b->reading[k]) {
 			b->region = vv_tiles_region(b->work->t, b->tile[k]);
+			vv_tiles_copy(b->work->t, b->region, b->tile[k], b->copy[k]);
 			vv_hash_tiles_hash(b->work->p->v, b->tile[k], b->held[k], vv_hash_tiles_digests(b->work, b->tile[k]));
 		}
 }
@@ -221,6 +223,23 @@ static void run_batch(struct vv_task *task)
 	end_batch(b, rc, vv_clock_own_s() - start);
 }
 
+/* Takes cells for the tile's copy. False: there will be enough when other tiles are stored. */
+static bool take_cells(struct vv_store_tiles *w, size_t tile, uint64_t *copy)
+{
+	struct vv_tiles *t = w->t;
+	struct vv_region *r = vv_tiles_region(t, tile);
+	bool later = false;
+
+	pthread_mutex_lock(&t->lock);
+	*copy = vv_tiles_todo(t, r, tile) & ~vv_tiles_copied(t, r, tile);
+	if (!vv_tiles_take_cells(t, r, tile, *copy)) {
+		*copy = 0;
+		later = t->copies.n_free < t->copies.n_granted;
+	}
+	pthread_mutex_unlock(&t->lock);
+	return !later;
+}
+
 static void fill_batch(struct vv_store_tiles *w, struct vv_batch *b)
 {
 	struct vv_tiles *t = w->t;
@@ -231,7 +250,9 @@ static void fill_batch(struct vv_store_tiles *w, struct vv_batch *b)
 	while (w->next < t->plan.n_queue && b->n < BATCH && chunks < BATCH_CHUNKS) {
 		uint32_t tile = t->plan.queue[w->next];
 
-		if (!(t->geometry.tile[tile].queue_flags & VV_TILE_DEDUPED) && !take_digest_slot(w, tile, false))
+		b->copy[b->n] = 0;
+		if (!(t->geometry.tile[tile].queue_flags & VV_TILE_DEDUPED) &&
+		    (!take_digest_slot(w, tile, false) || (w->copies && !take_cells(w, tile, &b->copy[b->n]))))
 			break;
 		t->geometry.tile[tile].queue_flags |= VV_TILE_QUEUED;
 		chunks += w->digest_slots.chunks;
@@ -366,6 +387,22 @@ int vv_hash_tiles_step(struct vv_store_tiles *w)
 	return 0;
 }
 
+/* Waits until a tile is stored and its cells are free. False: no tile has cells that will be. */
+static bool await_cells(struct vv_store_tiles *w, int *rc)
+{
+	struct vv_tiles *t = w->t;
+	size_t before = t->copies.n_free;
+	bool some;
+
+	*rc = vv_block_writer_push(w->p->block_writer);
+	pthread_mutex_lock(&t->lock);
+	some = t->waiters.cells_in_blocks != 0;
+	while (*rc == 0 && t->waiters.cells_in_blocks && t->copies.n_free == before && !t->waiters.broken)
+		pthread_cond_wait(&t->work_cond, &t->lock);
+	pthread_mutex_unlock(&t->lock);
+	return some;
+}
+
 int vv_hash_tiles_tile(struct vv_store_tiles *w, size_t tile, bool urgent)
 {
 	struct vv_tiles *t = w->t;
@@ -373,6 +410,8 @@ int vv_hash_tiles_tile(struct vv_store_tiles *w, size_t tile, bool urgent)
 	struct vv_batch own = { .work = w, .n = 1, .tile = { (uint32_t)tile } };
 	int rc = 0;
 
+	while (rc == 0 && w->copies && !(x->queue_flags & (VV_TILE_DEDUPED | VV_TILE_QUEUED)) && await_cells(w, &rc))
+		rc = rc ? rc : vv_hash_tiles_feed(w);
 	while (rc == 0 && !(x->queue_flags & VV_TILE_DEDUPED) && !urgent && x->queue_flags & VV_TILE_QUEUED && w->deduped < w->begun)
 		rc = vv_hash_tiles_step(w);
 	if (rc || x->queue_flags & VV_TILE_DEDUPED)
@@ -390,8 +429,19 @@ int vv_hash_tiles_tile(struct vv_store_tiles *w, size_t tile, bool urgent)
 	return 0;
 }
 
+/* With mode=sync nothing is write-protected. Bytes that other threads may write are copied before
+ * they are stored, and hashed after that. So new bytes are better copied first, on all cores, and
+ * hashed once. */
+static bool should_copy(const struct vv_store_tiles *w)
+{
+	const struct varve *v = w->p->v;
+
+	return !v->ctx.async && !w->p->claims && w->t->copies.n_granted && 2 * v->stats.bytes_new >= v->stats.bytes_dirty;
+}
+
 int vv_hash_tiles_open(struct vv_store_tiles *w, bool all)
 {
+	w->copies = should_copy(w);
 	w->size = 8 * (size_t)vv_pool_width(w->p->v->ctx.pool) + 8;
 	w->size = w->size < VV_STORE_TILES_RING ? w->size : VV_STORE_TILES_RING;
 	return make_digest_slots(w, all);

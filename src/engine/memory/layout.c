@@ -23,6 +23,7 @@ enum {
 	/* The size of a tile if write protection also finds dirty memory: every tile costs a
 	 * fault. */
 	PROTECT_GROUPS = 16,
+	LITTLE = 64 << 20,     /* bytes: less memory begins with small tiles */
 	TILES_MAX = 64 << 10,  /* limits the memory that tiles take */
 	/* One part in so many of the memory may be used in addition to the buffer. */
 	META = 50,
@@ -240,6 +241,20 @@ static int by_address(const void *a, const void *b)
 	return ((*x)->tracked->lo > (*y)->tracked->lo) - ((*x)->tracked->lo < (*y)->tracked->lo);
 }
 
+static void unwatch(struct varve *v, struct vv_region *r)
+{
+	if (r->tracked->method == VV_BY_SCAN)
+		vv_scan_detach(v->tiles->protection.scan, r->tracked->lo, r->tracked->hi);
+	r->tracked->method = VV_BY_DIGEST;
+}
+
+static void leave_unwatched(struct varve *v, struct vv_region *r)
+{
+	r->fresh |= r->tracked->method == VV_BY_SCAN;
+	unwatch(v, r);
+	r->tracked->lo = r->tracked->hi = 0;
+}
+
 /* Finds the watchable pages of the regions. Of regions that share pages only the first is watched.
  * The others are compared and copied completely. */
 static int find_pages(struct varve *v)
@@ -255,9 +270,10 @@ static int find_pages(struct varve *v)
 		struct vv_region *r = v->region[i];
 		uintptr_t lo = 0, hi = 0;
 
-		r->tracked->lo = r->tracked->hi = 0;
-		if (r->untracked || r->fine || !vv_memory_pages(r->p, (size_t)r->shape.len, &lo, &hi) || hi - lo < WATCH_PAGES * page)
+		if (r->untracked || r->fine || !vv_memory_pages(r->p, (size_t)r->shape.len, &lo, &hi) || hi - lo < WATCH_PAGES * page) {
+			leave_unwatched(v, r);
 			continue;
+		}
 		r->tracked->lo = lo;
 		r->tracked->hi = hi;
 		t->geometry.by_address[t->geometry.n_by_address++] = r;
@@ -272,7 +288,7 @@ static int find_pages(struct varve *v)
 		if (!range[i].ok && r->fresh)
 			vv_log_info("region '%s' is compared, not tracked: its memory is shared, of a file, of large pages, a stack, or not writable", r->name);
 		if ((kept && t->geometry.by_address[kept - 1]->tracked->hi > r->tracked->lo) || !range[i].ok)
-			r->tracked->lo = r->tracked->hi = 0;
+			leave_unwatched(v, r);
 		else
 			t->geometry.by_address[kept++] = r;
 	}
@@ -352,7 +368,7 @@ static void number_tiles(struct varve *v, struct layout_plan *p, bool same_geome
 		r->tracked->first_tile = at;
 		r->tracked->n_tiles = n;
 		r->tracked->n_groups = (r->n_chunks + t->geometry.group_chunks - 1) / t->geometry.group_chunks;
-		r->fresh = true;
+		r->fresh |= t->stale;
 		if (same_geometry && was_n == n && t->geometry.n)
 			vv_write_order_inherit(&p->order, at, &t->plan.order, was, n);
 		r->tracked->first_word = word;
@@ -364,17 +380,16 @@ static void number_tiles(struct varve *v, struct layout_plan *p, bool same_geome
 	}
 }
 
-/* Ends all watching and write protection. All regions start again. */
-static void release_all_waiters(struct varve *v)
+/* Ends all write protection; and all watching, if regions start again. */
+static void release_all_waiters(struct varve *v, bool again)
 {
 	pthread_mutex_lock(&v->tiles->lock);
 	for (size_t i = 0; i < v->tiles->geometry.n_by_address; i++) {
 		struct vv_region *r = v->tiles->geometry.by_address[i];
 
-		if (r->tracked->method == VV_BY_SCAN)
-			vv_scan_detach(v->tiles->protection.scan, r->tracked->lo, r->tracked->hi);
 		vv_tiles_unprotect(v->tiles, r);
-		r->tracked->method = VV_BY_DIGEST;
+		if (again)
+			unwatch(v, r);
 	}
 	vv_tiles_wait_handlers(v->tiles);
 	v->tiles->geometry.n_by_address = 0;
@@ -402,14 +417,17 @@ int vv_layout_run(struct varve *v)
 {
 	struct vv_tiles *t = v->tiles;
 	size_t group_len = t->geometry.group_len, tile_groups = t->geometry.tile_groups;
-	uint64_t buffer = v->ctx.async ? vv_conf_share(&v->ctx.conf, "buffer", memory_of(v)) : 0;
+	uint64_t buffer = vv_conf_share(&v->ctx.conf, "buffer", memory_of(v));
 	struct layout_plan p = { 0 };
 	bool same;
 	int rc;
 
-	if (!t->stale)
+	if (!t->stale && !t->resize)
 		return 0;
-	release_all_waiters(v);
+	release_all_waiters(v, t->stale);
+	if (!t->sized)
+		t->fine = memory_of(v) < LITTLE || v->ctx.store->bandwidth;
+	t->sized = true;
 	choose_geometry(v);
 	same = group_len == t->geometry.group_len && tile_groups == t->geometry.tile_groups;
 	if (!same) { /* the old arrays are useless */
@@ -442,29 +460,31 @@ int vv_layout_run(struct varve *v)
 	t->geometry.n = p.n;
 	rc = find_pages(v);
 	t->copies.buffer = buffer;
-	v->coding->memory = (size_t)((buffer < memory_of(v) ? buffer : memory_of(v)) / CODING_SHARE);
+	v->coding->memory = v->ctx.async ? (size_t)((buffer < memory_of(v) ? buffer : memory_of(v)) / CODING_SHARE) : 0;
 	if (v->ctx.async && v->coding->memory < CODING_MIN)
 		v->coding->memory = CODING_MIN; /* 0 is no limit */
 	t->stale = rc != 0;
+	t->resize = false;
 	return rc;
 }
 
-/* Chooses small or large tiles. Waiting for a large tile costs more than a fault per page under two
- * conditions. The new data is much larger than the buffer, and storing takes much longer than
- * hashing. Two epochs in a row must agree before the layout changes. */
+/* Chooses small or large tiles. With tiles of one page, a program that writes scattered pages waits
+ * only for these, but each of them costs a fault. So small tiles pay if the new data is much larger
+ * than the buffer, and storing takes much longer than the faults. Two epochs in a row must agree
+ * before the tiles change. */
 void vv_layout_choose_tile_size(struct varve *v, const struct varve_stats *st)
 {
-	static const double HASHED = 8e9; /* approximate bytes per second */
+	static const double FAULT = 6e-6; /* seconds, measured */
 	struct vv_tiles *t = v->tiles;
-	bool slow = st->bytes_new > 2 * (uint64_t)t->copies.n_cells * t->geometry.group_len &&
-		    st->seconds_flush > 3 * (double)st->bytes_dirty / HASHED;
+	double faults = FAULT * (double)(st->bytes_new / vv_memory_page());
+	bool slow = st->bytes_new > 2 * (uint64_t)t->copies.n_cells * t->geometry.group_len && st->seconds_flush > 2 * faults;
 
 	t->votes = slow == t->fine ? 0 : t->votes + 1;
 	if (t->votes < 2 || vv_conf_number(&v->ctx.conf, "granule") || v->tracking.tracker == VV_BY_WRITE_PROTECT || !v->ctx.async)
 		return;
 	t->fine = slow;
 	t->votes = 0;
-	t->stale = true;
+	t->resize = true;
 }
 
 void vv_layout_fini(struct varve *v)
@@ -472,7 +492,7 @@ void vv_layout_fini(struct varve *v)
 	struct vv_tiles *t = v->tiles;
 
 	if (v->entry.pid == getpid())
-		release_all_waiters(v);
+		release_all_waiters(v, true);
 	vv_write_protect_free(t->protection.write_protect);
 	vv_write_protect_free(t->protection.write_protect_fine);
 	vv_scan_close(t->protection.scan);

@@ -17,6 +17,7 @@
 
 enum {
 	STEP = 256, /* tiles copied and unprotected in one step */
+	SKIP = 4,   /* after a fruitless look at so many tiles, one step is skipped */
 	SPARE = 8,  /* tiles' worth of cells reserved for each waiting thread */
 	/* A write is at its expected position if it is off by at most one in so many of the
 	 * queue. */
@@ -186,6 +187,12 @@ static void choose(struct open_ahead_step *s)
 	struct vv_tiles *t = s->tiles;
 	size_t from = t->plan.front;
 
+	if (!t->plan.n_seen && !t->waiters.waiting)
+		return;
+	if (t->plan.n_skip && !t->plan.n_seen && !t->waiters.waiting) {
+		t->plan.n_skip--;
+		return;
+	}
 	for (; relies(t) && t->plan.front < t->plan.n_queue && s->n < STEP; t->plan.front++) {
 		uint32_t tile = t->plan.queue[t->plan.front];
 
@@ -200,6 +207,7 @@ static void choose(struct open_ahead_step *s)
 	if (s->copies || t->plan.n_seen)
 		return;
 	t->plan.front = from;
+	t->plan.n_skip = s->n / SKIP; /* so that looking costs less than storing */
 	s->n = 0;
 }
 

@@ -17,7 +17,8 @@
 /* The program cannot write uncopied tiles that are on their way to the sink. So their amount is
  * limited. The limit keeps the sink busy until this thread wakes up and fills the next block. */
 enum { FED = 192 << 10 };                  /* bytes, */
-static const double FED_SECONDS = 2.5e-3;  /* and the bytes that the sink takes in this time */
+static const double UNNOTICED = 2e-4;      /* seconds that a waiting thread may wait longer */
+static const double FED_SECONDS = 5e-3;  /* and the bytes that the sink takes in this time */
 
 /* ---- placing --------------------------------------------------------------------------------- */
 
@@ -153,32 +154,45 @@ static int place_waited(struct vv_store_tiles *w)
 }
 
 /* A waiting thread takes the next free cells. If cells are on their way to the store, they become
- * free sooner than a tile placed now. So blocks that are being filled are pushed, and this thread
- * waits. */
+ * free sooner than a tile placed now. So blocks that are being filled are pushed. This thread waits
+ * only if the sink is full: later waits need free cells, too. */
 static int serve_waiting(struct vv_store_tiles *w, bool *go_on)
 {
 	struct vv_tiles *t = w->t;
 	int rc = w->p->pos ? vv_block_writer_push(w->p->block_writer) : 0;
+	bool room = vv_block_writer_has_room(w->p->block_writer, 0);
 
 	pthread_mutex_lock(&t->lock);
-	*go_on = !(t->waiters.waiting && t->waiters.copy_when_freed && t->waiters.cells_in_blocks && !t->waiters.broken);
+	*go_on = room || !(t->waiters.waiting && t->waiters.copy_when_freed && t->waiters.cells_in_blocks && !t->waiters.broken);
 	if (rc == 0 && !*go_on)
 		pthread_cond_wait(&t->work_cond, &t->lock);
 	pthread_mutex_unlock(&t->lock);
 	return rc;
 }
 
-static int place_next(struct vv_store_tiles *w, bool waiting)
+static int place_one(struct vv_store_tiles *w, bool waiting, bool *placed)
 {
 	struct vv_tiles *t = w->t;
 	uint32_t tile;
-	int rc = 0;
 
 	pthread_mutex_lock(&t->lock);
 	tile = vv_write_order_next(&t->plan.order);
 	pthread_mutex_unlock(&t->lock);
-	if (tile != VV_WRITE_ORDER_NONE)
-		rc = place(w, tile, waiting);
+	*placed = tile != VV_WRITE_ORDER_NONE;
+	return *placed ? place(w, tile, waiting) : 0;
+}
+
+/* A thread that waits for a tile hardly notices the time for a few more in the same block. Without
+ * them a fast store would get many small writes. */
+static int place_next(struct vv_store_tiles *w, bool waiting)
+{
+	uint64_t enough = w->p->pos + (uint64_t)(waiting ? vv_store_rate(w->p->put->store) * UNNOTICED : 0);
+	bool placed;
+	int rc;
+
+	do
+		rc = place_one(w, waiting, &placed);
+	while (rc == 0 && placed && w->p->pos < enough && vv_block_writer_has_room(w->p->block_writer, 0));
 	return rc == 0 && waiting ? vv_block_writer_push(w->p->block_writer) : rc;
 }
 
@@ -197,6 +211,8 @@ static int place_shared_tiles(struct vv_store_tiles *w)
 		if (mine)
 			rc = place(w, w->shared_tiles[k], false);
 	}
+	if (w->p->claims)
+		w->p->claims->kept_promises = true;
 	return rc;
 }
 

@@ -26,6 +26,8 @@ struct vv_store_tiles { /* one flush */
 	struct vv_batch *ring[VV_STORE_TILES_RING];
 	size_t size, begun, deduped; /* batches */
 	size_t next;                /* position in the tiles' queue of the next tile to be hashed */
+	/* Unprotected tiles, if most are new, are copied before they are hashed. */
+	bool copies;
 	uint32_t *shared_tiles;             /* tiles that other ranks refer to */
 	size_t n_shared_tiles;
 	int rc;                     /* the error of a claim that could not be made */

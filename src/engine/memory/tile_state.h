@@ -36,7 +36,7 @@ struct vv_tile_geometry {
 	size_t n_words;
 	struct vv_region **region; /* as laid out */
 	size_t n_regions;
-	struct vv_region **by_address; /* regions with watchable pages */
+	struct vv_region **by_address; /* regions with watchable pages: ascending, disjoint */
 	size_t n_by_address;
 };
 
@@ -63,6 +63,7 @@ struct vv_tile_plan {
 	/* Positions in the queue: tiles before them are unprotected, or could be; see
 	 * open_ahead.c. */
 	size_t front, reach;
+	size_t n_skip; /* steps of open_ahead.c that would again find nothing to copy */
 	/* Every first write is seen to learn the order; otherwise the learned order is relied
 	 * on. */
 	bool learning;
@@ -122,6 +123,8 @@ struct vv_tiles {
 	pthread_cond_t work_cond;  /* for the background thread: there is work */
 	pthread_cond_t fault_cond; /* for waiting threads: a tile is stored or a cell is free */
 	bool stale;           /* the regions have changed */
+	bool resize;          /* tiles of another size are due */
+	bool sized;           /* the size of the tiles was chosen once */
 	bool fine;            /* small tiles */
 	unsigned votes;       /* consecutive epochs that asked for the other size */
 	struct vv_tile_geometry geometry;

@@ -225,19 +225,18 @@ void vv_tiles_detach(struct varve *v, struct vv_region *r)
 {
 	struct vv_tiles *t = v->tiles;
 	sigset_t mask;
+	size_t i;
 
 	vv_block_signals_brief(&mask);
 	pthread_mutex_lock(&t->lock);
-	for (size_t i = 0; i < t->geometry.n_by_address; i++) {
-		if (t->geometry.by_address[i] != r)
-			continue;
+	VV_SEARCH(i, 0, t->geometry.n_by_address, t->geometry.by_address[i]->tracked->hi <= r->tracked->lo);
+	if (i < t->geometry.n_by_address && t->geometry.by_address[i] == r) {
 		if (r->tracked->method == VV_BY_SCAN)
 			vv_scan_detach(t->protection.scan, r->tracked->lo, r->tracked->hi);
 		vv_tiles_unprotect(t, r);
 		memmove(&t->geometry.by_address[i], &t->geometry.by_address[i + 1],
 			(t->geometry.n_by_address - i - 1) * sizeof(struct vv_region *));
 		t->geometry.n_by_address--;
-		break;
 	}
 	vv_tiles_wait_handlers(t);
 	r->tracked->write_protected = false;

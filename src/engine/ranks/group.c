@@ -57,7 +57,8 @@ int vv_group_open(const struct varve_comm *plug, double patience, struct vv_grou
 static const char *call_name(uint64_t call)
 {
 	static const char *const name[] = { "something else",  "varve_open_mpi or varve_open_comm", "varve_checkpoint",
-					    "varve_restart",   "varve_due",       "varve_wait",      "varve_close",     "pack" };
+					    "varve_restart",   "varve_due",       "varve_wait",      "varve_close",     "pack",
+					    "varve_list_share" };
 
 	return name[call < sizeof(name) / sizeof(name[0]) ? call : 0];
 }
@@ -80,6 +81,8 @@ static int name_odd_rank(struct vv_group *g, uint64_t call, uint64_t detail)
 					"lineage, mode, chunk, digest, dedup, collective, alike, threshold, copies and aggregate", odd);
 		else if (odd < g->size && call == VV_GROUP_PACK)
 			rc = vv_err_set(VV_EPEER, "rank 0 and rank %u are to pack different files, or in different ways", odd);
+		else if (odd < g->size && call == VV_GROUP_LIST)
+			rc = vv_err_set(VV_EPEER, "rank 0 and rank %u ask for different lists or epochs", odd);
 		else if (odd < g->size)
 			rc = vv_err_set(VV_EPEER, "rank 0 asks for epoch %" PRId64 ", rank %u for %" PRId64 " (-1: the newest); all ranks "
 					"ask for the same", (int64_t)all[1], odd, (int64_t)all[2 * odd + 1]);

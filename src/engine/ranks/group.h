@@ -14,7 +14,8 @@ struct vv_rank_dedup_priv;
 enum vv_group_dedup { VV_GROUP_EXACT, VV_GROUP_TOPK, VV_GROUP_NONE };
 
 /* Calls that all ranks make together. */
-enum vv_group_call { VV_GROUP_OPEN = 1, VV_GROUP_CHECKPOINT, VV_GROUP_RESTART, VV_GROUP_DUE, VV_GROUP_WAIT, VV_GROUP_CLOSE, VV_GROUP_PACK };
+enum vv_group_call { VV_GROUP_OPEN = 1, VV_GROUP_CHECKPOINT, VV_GROUP_RESTART, VV_GROUP_DUE, VV_GROUP_WAIT, VV_GROUP_CLOSE, VV_GROUP_PACK,
+		     VV_GROUP_LIST };
 
 struct vv_group {
 	struct vv_comm *comm; /* for calls that all ranks make */

@@ -26,6 +26,12 @@ struct slice { /* the requests to one rank */
 	uint64_t bytes, asked;
 };
 
+enum vv_remote_reader {
+	VV_READ_BY_ALL,      /* all ranks that have it in their store */
+	VV_READ_BY_ONE_OF_HOST,
+	VV_READ_BY_ONE,
+};
+
 struct fetch {
 	struct vv_context *ctx;
 	struct vv_group *g;
@@ -36,7 +42,7 @@ struct fetch {
 	struct vv_listing here;
 	struct vv_layer_holders holders;
 	bool knows;              /* the holders are known */
-	bool spread;             /* each layer is read by one rank of a host */
+	enum vv_remote_reader by; /* who reads a layer */
 	uint64_t oldest;         /* oldest epoch that is needed */
 	struct vv_salvage_needs local, remote, bad;
 	struct vv_warned warned;
@@ -61,16 +67,20 @@ static uint32_t pick(const uint32_t *of, uint32_t size, uint32_t which, uint32_t
 			return r;
 }
 
-/* The rank of this host that reads a layer. */
-static uint32_t reader(const struct vv_group *g, uint64_t layer)
+/* The rank that reads a layer. */
+static uint32_t reader(const struct fetch *f, uint64_t layer)
 {
+	const struct vv_group *g = f->g;
+
+	if (f->by == VV_READ_BY_ONE)
+		return vv_run_rank(layer) % g->size;
 	return pick(g->host, g->size, g->host[g->rank], vv_run_rank(layer));
 }
 
 static bool is_here(const struct fetch *f, uint64_t layer)
 {
-	if (f->spread)
-		return reader(f->g, layer) == f->g->rank;
+	if (f->by)
+		return reader(f, layer) == f->g->rank;
 	return !f->g->has_local_stores || vv_catalog_has_layer(&f->here, layer);
 }
 
@@ -228,13 +238,13 @@ static int assign(struct fetch *f)
 
 	for (size_t i = 0; rc == 0 && i < f->remote.n; i++) {
 		struct vv_salvage_need need = f->remote.v[i];
-		size_t h = f->spread ? 0 : vv_layer_holders_find(&f->holders, need.layer);
+		size_t h = f->by ? 0 : vv_layer_holders_find(&f->holders, need.layer);
 
-		if (!f->spread && h == f->holders.n) {
+		if (!f->by && h == f->holders.n) {
 			rc = vv_salvage_add(&f->bad, &need);
 			continue;
 		}
-		need.rank = f->spread ? reader(f->g, need.layer) : i && n && f->remote.v[n - 1].layer == need.layer ? f->remote.v[n - 1].rank :
+		need.rank = f->by ? reader(f, need.layer) : i && n && f->remote.v[n - 1].layer == need.layer ? f->remote.v[n - 1].rank :
 									       member(f->g, f->holders.v[h].storage_node, need.layer);
 		f->remote.v[n++] = need;
 	}
@@ -430,7 +440,7 @@ static int read_remote(struct fetch *f)
 	uint64_t rounds = 0;
 	int rc = 0;
 
-	if (!f->knows && !f->spread)
+	if (!f->knows && !f->by)
 		rc = vv_layer_holders_exchange(f->g, 0, f->lin, f->oldest, &f->holders);
 	f->knows = true;
 	if (rc == 0 && !f->slice) {
@@ -516,9 +526,9 @@ static int blame_outage(struct fetch *f, int rc)
 	return outage ? outage : vv_err_restore(&error);
 }
 
-static int run(struct vv_context *ctx, int rc, const struct vv_want *want, size_t n, bool *copied, bool spread)
+static int run(struct vv_context *ctx, int rc, const struct vv_want *want, size_t n, bool *copied, enum vv_remote_reader by)
 {
-	struct fetch f = { .ctx = ctx, .g = ctx->group, .lin = &ctx->lineage, .want = want, .n = n, .copied = copied, .spread = spread };
+	struct fetch f = { .ctx = ctx, .g = ctx->group, .lin = &ctx->lineage, .want = want, .n = n, .copied = copied, .by = by };
 
 	if (rc == 0)
 		rc = read_here(&f);
@@ -547,10 +557,15 @@ static int run(struct vv_context *ctx, int rc, const struct vv_want *want, size_
 
 int vv_remote_read_read(struct vv_context *ctx, int rc, const struct vv_want *want, size_t n, bool *copied)
 {
-	return run(ctx, rc, want, n, copied, false);
+	return run(ctx, rc, want, n, copied, VV_READ_BY_ALL);
 }
 
 int vv_remote_read_spread(struct vv_context *ctx, int rc, const struct vv_want *want, size_t n, bool *copied)
 {
-	return run(ctx, rc, want, n, copied, !ctx->group->has_local_stores);
+	return run(ctx, rc, want, n, copied, ctx->group->has_local_stores ? VV_READ_BY_ALL : VV_READ_BY_ONE_OF_HOST);
+}
+
+int vv_remote_read_once(struct vv_context *ctx, int rc, const struct vv_want *want, size_t n, bool *copied)
+{
+	return run(ctx, rc, want, n, copied, ctx->group->has_local_stores ? VV_READ_BY_ALL : VV_READ_BY_ONE);
 }

@@ -12,5 +12,7 @@ int vv_remote_read_read(struct vv_context *ctx, int rc, const struct vv_want *wa
 /* The same for one store of all ranks, where many ranks need the same blocks. Each layer is read
  * and decoded by one rank of a host, which sends the others their bytes. */
 int vv_remote_read_spread(struct vv_context *ctx, int rc, const struct vv_want *want, size_t n, bool *copied);
+/* The same, where each layer is read by one rank of all. */
+int vv_remote_read_once(struct vv_context *ctx, int rc, const struct vv_want *want, size_t n, bool *copied);
 
 #endif

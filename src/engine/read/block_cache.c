@@ -53,8 +53,10 @@ struct vv_block_cache {
 	uint64_t held, clock;
 	struct room *idle;
 	bool closing;
-	size_t bad; /* the first entry, in order of the layers, whose check differs */
+	size_t bad; /* the first entry, in order of the layers, whose checksum mismatch */
 	struct vv_err_state error;
+	const struct vv_progress *progress; /* of the check */
+	uint64_t done, total;
 };
 
 /* ---- rooms: all under the lock, except at the end -------------------------------------------- */
@@ -180,13 +182,14 @@ static void look(void *arg)
 	k->check = vv_digest_check(k->p, k->n);
 }
 
-/* The stored bytes of a block in the mapped file, if they are in memory and match the block's
- * check, now or earlier. Otherwise the block is read normally, which reports the error. */
+/* The bytes of a plain block in the mapped file, if they are in memory and match the block's check,
+ * now or earlier. Otherwise the block is read normally, which reports the error. A compressed block
+ * is always read: a mapped one may change between its check and its decoding. */
 static const uint8_t *map_block(const struct vv_block_map_layer *l, const struct vv_block *b, bool checked)
 {
 	struct block_cache_look k = { l->file->get && l->file->get->map ? l->file->get->map + b->off : NULL, b->stored_len, 0 };
 
-	if (!k.p || !vv_fs_resident(k.p, k.n))
+	if (b->codec || !k.p || !vv_fs_resident(k.p, k.n))
 		return NULL;
 	if (checked)
 		return k.p;
@@ -216,19 +219,12 @@ static int read_block(struct vv_block_cache *s, const struct vv_block_cache_entr
 	return rc;
 }
 
-/* From the mapped bytes, or from bytes that are read. */
-static int decode_into(struct vv_block_cache *s, const struct vv_block_cache_entry *b, const uint8_t *mapped, struct room *raw)
+static int decode_into(struct vv_block_cache *s, const struct vv_block_cache_entry *b, struct room *raw)
 {
 	const struct vv_block *block = block_of(s, b);
-	struct room *stored = NULL;
-	int rc;
+	struct room *stored = block->codec ? take_room(s, block->stored_len) : NULL;
+	int rc = stored || !block->codec ? read_block(s, b, raw, stored) : VV_ENOMEM;
 
-	if (mapped) {
-		rc = vv_codec_decode(block->codec, mapped, block->stored_len, raw->bytes, block->raw_len);
-		return rc ? vv_layer_file_name_in_error(s->cuts.layer[b->layer].file, rc) : 0;
-	}
-	stored = block->codec ? take_room(s, block->stored_len) : NULL;
-	rc = stored || !block->codec ? read_block(s, b, raw, stored) : VV_ENOMEM;
 	if (stored)
 		give_room(s, stored);
 	return rc;
@@ -242,9 +238,9 @@ static int decode(struct vv_block_cache *s, struct vv_block_cache_entry *b)
 	struct room *raw = NULL;
 	int rc = 0;
 
-	if (!mapped || block->codec) {
+	if (!mapped) {
 		raw = take_room(s, block->raw_len);
-		rc = raw ? decode_into(s, b, mapped, raw) : VV_ENOMEM;
+		rc = raw ? decode_into(s, b, raw) : VV_ENOMEM;
 	}
 	pthread_mutex_lock(&s->lock);
 	if (raw && rc)
@@ -343,6 +339,54 @@ void vv_block_cache_release(struct vv_block_cache *s, const struct vv_block_cach
 	pthread_mutex_unlock(&s->lock);
 }
 
+struct block_cache_copy {
+	uint8_t *to;
+	const uint8_t *from;
+	size_t n;
+};
+
+static void copy_bytes(void *arg)
+{
+	struct block_cache_copy *k = arg;
+
+	memcpy(k->to, k->from, k->n);
+}
+
+/* Bytes of a mapped file are those that were checked only if no process has written to the file. */
+static int copy_piece(struct vv_block_cache *s, const struct vv_block_cache_piece *p, struct block_cache_copy *k)
+{
+	const struct vv_layer_file *f = p->entry && !p->entry->room ? s->cuts.layer[p->entry->layer].file : NULL;
+
+	if (!f) {
+		copy_bytes(k);
+		return 0;
+	}
+	if (vv_write_protect_try_read(copy_bytes, k) < 0) {
+		vv_err_set(VV_EDAMAGED, "the file became shorter while it was read");
+		return vv_layer_file_name_in_error(f, VV_EDAMAGED);
+	}
+	return vv_store_get_check(f->get);
+}
+
+int vv_block_cache_copy(struct vv_block_cache *s, size_t region, uint64_t at, uint8_t *to, size_t n)
+{
+	int rc = 0;
+
+	for (size_t done = 0; rc == 0 && done < n;) {
+		struct vv_block_cache_piece p;
+		struct block_cache_copy k;
+
+		rc = vv_block_cache_get(s, region, at + done, true, &p);
+		if (rc)
+			break;
+		k = (struct block_cache_copy){ to + done, p.bytes, p.len < n - done ? p.len : n - done };
+		rc = copy_piece(s, &p, &k);
+		vv_block_cache_release(s, &p, k.n, false);
+		done += k.n;
+	}
+	return rc;
+}
+
 void vv_block_cache_expect_again(struct vv_block_cache *s, size_t region, uint64_t at, uint64_t len)
 {
 	const struct vv_block_map_region *r = &s->cuts.region[region];
@@ -422,7 +466,7 @@ static int check_stored(struct vv_block_cache *s, struct vv_block_cache_entry *b
 	if (rc == 0)
 		rc = vv_store_get_read(f->get, b->off, room->bytes, b->stored_len);
 	if (rc == 0 && vv_digest_check(room->bytes, b->stored_len) != b->check) {
-		rc = vv_err_set(VV_EDAMAGED, "block %zu at offset %" PRIu64 ": check differs", (size_t)(b - l->file->blocks.v), b->off);
+		rc = vv_err_set(VV_EDAMAGED, "block %zu at offset %" PRIu64 ": checksum mismatch", (size_t)(b - l->file->blocks.v), b->off);
 		vv_layer_file_name_in_error(f, rc);
 	}
 	if (f != l->file)
@@ -444,21 +488,28 @@ void vv_block_cache_want(struct vv_block_cache *s, size_t region, uint64_t at, u
 static void check_one(void *arg, size_t i)
 {
 	struct vv_block_cache *s = arg;
-	int rc = s->book[i].wanted ? check_stored(s, &s->book[i]) : 0;
+	int rc;
 
-	if (rc == 0)
+	if (!s->book[i].wanted)
 		return;
+	rc = check_stored(s, &s->book[i]);
 	pthread_mutex_lock(&s->lock);
-	if (i < s->bad) {
+	s->done += block_of(s, &s->book[i])->stored_len;
+	vv_progress_report(s->progress, s->done, s->total);
+	if (rc && i < s->bad) {
 		s->bad = i;
 		vv_err_save(rc, &s->error);
 	}
 	pthread_mutex_unlock(&s->lock);
 }
 
-int vv_block_cache_check(struct vv_block_cache *s, size_t *region, uint64_t *at)
+int vv_block_cache_check(struct vv_block_cache *s, const struct vv_progress *progress, size_t *region, uint64_t *at)
 {
 	s->bad = s->cuts.n_blocks;
+	s->progress = progress;
+	s->done = s->total = 0;
+	for (size_t i = 0; i < s->cuts.n_blocks; i++)
+		s->total += s->book[i].wanted ? block_of(s, &s->book[i])->stored_len : 0;
 	vv_pool_each(s->pool, s->cuts.n_blocks, check_one, s);
 	if (s->bad == s->cuts.n_blocks)
 		return 0;

@@ -6,6 +6,7 @@
 #define VV_ENGINE_READ_BLOCK_CACHE_H
 
 #include "base/pool.h"
+#include "base/progress.h"
 #include "engine/lineage/catalog.h"
 #include <stdbool.h>
 
@@ -28,7 +29,7 @@ void vv_block_cache_close(struct vv_block_cache *s);
 /* vv_block_cache_want marks the stored blocks of these bytes for a check; the check then reads them
  * without decoding. VV_EDAMAGED: *region needs the first bad one, at *at. */
 void vv_block_cache_want(struct vv_block_cache *s, size_t region, uint64_t at, uint64_t len);
-int vv_block_cache_check(struct vv_block_cache *s, size_t *region, uint64_t *at);
+int vv_block_cache_check(struct vv_block_cache *s, const struct vv_progress *progress, size_t *region, uint64_t *at);
 
 /* Gets the bytes at `at` of a region, at < its length: to the end of the run, or of the block. With
  * `help`, it decodes others while another thread decodes the block. */
@@ -36,6 +37,9 @@ int vv_block_cache_get(struct vv_block_cache *s, size_t region, uint64_t at, boo
 /* `read` bytes of the piece will not be requested again. If `borrowed`, another reader (a pipe) may
  * still access its pages by reference, so they are not written any more. */
 void vv_block_cache_release(struct vv_block_cache *s, const struct vv_block_cache_piece *piece, size_t read, bool borrowed);
+/* Copies n bytes from `at` on, which lie in the region. They are read once: see expect_again. A
+ * mapped file that has changed meanwhile is an error. */
+int vv_block_cache_copy(struct vv_block_cache *s, size_t region, uint64_t at, uint8_t *to, size_t n);
 /* These bytes will be requested once more. */
 void vv_block_cache_expect_again(struct vv_block_cache *s, size_t region, uint64_t at, uint64_t len);
 /* A thread reads the region in order, and has come to `at`: begins to decode the following blocks.

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { WINDOW = 32 << 20 };
+enum { WINDOW = 32 << 20, DESCR = VV_EXPORT_NPY - 1024 };
 
 int vv_export_write(int fd, const uint8_t *p, size_t n)
 {
@@ -33,32 +33,74 @@ int vv_export_write(int fd, const uint8_t *p, size_t n)
 const char *vv_export_npy_type(unsigned type)
 {
 	static const char *const codes[VV_TYPES] = { "|u1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4",
-						     "<i8", "<u8", "<f4", "<f8", "<c8", "<c16" };
+						     "<i8", "<u8", "<f4", "<f8", "<c8", "<c16",
+						     "<V2", "<f2", "|V1", "|V1" };
 
 	return codes[type < VV_TYPES ? type : VV_TYPE_BYTES];
 }
 
 /* NumPy format 1.0: magic, version, length of a Python dictionary, the dictionary padded to a
  * multiple of 64. */
-int vv_export_npy_header(int fd, const char *descr, bool columns, unsigned ndim, const uint64_t *dim)
+size_t vv_export_npy_put(const char *descr, bool columns, unsigned ndim, const uint64_t *dim, uint8_t out[VV_EXPORT_NPY])
 {
-	char text[1024], shape[512] = "";
+	enum { MAGIC = 10 };
+	char *text = (char *)out + MAGIC, shape[512] = "";
+	const char *quote;
 	size_t used = 0, len;
-	uint8_t magic[10] = { 0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0 };
-	int rc;
 
 	for (unsigned i = 0; i < ndim; i++)
 		used += (size_t)snprintf(shape + used, sizeof(shape) - used, "%" PRIu64 ",%s", dim[columns ? ndim - 1 - i : i],
 					 i + 1 < ndim ? " " : "");
-	len = (size_t)snprintf(text, sizeof(text), "{'descr': '%s', 'fortran_order': %s, 'shape': (%s), }", descr, columns ? "True" : "False",
-			       shape);
-	while ((len + 1 + sizeof(magic)) % 64)
+	quote = *descr == '[' ? "" : "'"; /* a list of fields has quotes of its own */
+	len = (size_t)snprintf(text, VV_EXPORT_NPY - MAGIC, "{'descr': %s%s%s, 'fortran_order': %s, 'shape': (%s), }", quote, descr, quote,
+			       columns ? "True" : "False", shape);
+	while ((len + 1 + MAGIC) % 64)
 		text[len++] = ' ';
 	text[len++] = '\n';
-	magic[8] = (uint8_t)len;
-	magic[9] = (uint8_t)(len >> 8);
-	rc = vv_export_write(fd, magic, sizeof(magic));
-	return rc ? rc : vv_export_write(fd, (const uint8_t *)text, len);
+	memcpy(out, (const uint8_t[MAGIC]){ 0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (uint8_t)len, (uint8_t)(len >> 8) }, MAGIC);
+	return MAGIC + len;
+}
+
+int vv_export_npy_header(int fd, const char *descr, bool columns, unsigned ndim, const uint64_t *dim)
+{
+	uint8_t header[VV_EXPORT_NPY];
+
+	return vv_export_write(fd, header, vv_export_npy_put(descr, columns, ndim, dim, header));
+}
+
+/* The fields, and the bytes between them, which have no name. */
+static void describe_record(const struct vv_record *r, char out[DESCR])
+{
+	size_t used = 0;
+	uint32_t end = 0;
+
+	for (uint32_t i = 0; i <= r->n; i++) {
+		const struct vv_record_field *f = &r->field[i];
+		uint32_t next = i < r->n ? f->offset : r->bytes, elements;
+
+		if (next > end)
+			used += (size_t)snprintf(out + used, DESCR - used, "%s('', '|V%" PRIu32 "')", used ? ", " : "[", next - end);
+		if (i == r->n)
+			break;
+		elements = f->bytes / (uint32_t)vv_head_type_size(f->type);
+		used += (size_t)snprintf(out + used, DESCR - used, "%s('%s', '%s'", used ? ", " : "[", f->name, vv_export_npy_type(f->type));
+		if (elements > 1)
+			used += (size_t)snprintf(out + used, DESCR - used, ", (%" PRIu32 ",)", elements);
+		used += (size_t)snprintf(out + used, DESCR - used, ")");
+		end = f->offset + f->bytes;
+	}
+	snprintf(out + used, DESCR - used, "]");
+}
+
+size_t vv_export_npy_shape(const struct vv_shape *s, uint8_t out[VV_EXPORT_NPY])
+{
+	char descr[DESCR];
+
+	if (s->record) {
+		describe_record(s->record, descr);
+		return vv_export_npy_put(descr, false, s->ndim, s->dim, out);
+	}
+	return vv_export_npy_put(vv_export_npy_type(s->type), false, s->ndim ? s->ndim : 1, s->ndim ? s->dim : &s->len, out);
 }
 
 struct sink {
@@ -134,11 +176,11 @@ int vv_export_region(const struct vv_lineage *lin, const struct vv_run_table_reg
 		     bool npy, const struct vv_progress *progress)
 {
 	struct sink s = { .fd = fd, .runs = &r->runs, .holes = can_skip(fd), .window = vv_mem_new(WINDOW, 1) };
+	uint8_t header[VV_EXPORT_NPY];
 	int rc = s.window ? 0 : VV_ENOMEM;
 
 	if (rc == 0 && npy)
-		rc = vv_export_npy_header(fd, vv_export_npy_type(r->shape.type), false, r->shape.ndim ? r->shape.ndim : 1,
-					  r->shape.ndim ? r->shape.dim : &r->shape.len);
+		rc = vv_export_write(fd, header, vv_export_npy_shape(&r->shape, header));
 	if (rc == 0 && s.holes)
 		s.base = (uint64_t)lseek(fd, 0, SEEK_CUR);
 	if (rc == 0)

@@ -201,7 +201,7 @@ int vv_open_layers_open(struct vv_open_layers *w, size_t i, const struct vv_line
 		return VV_ENOMEM;
 	/* the page cache is evicted from one end */
 	if (w->dense[i] && !(is_cached(w, i, 0, 1) && is_cached(w, i, f->get->size - 1, 1)))
-		vv_store_get_touched(f->get);
+		vv_store_get_advise(f->get, VV_STORE_MAPPED, 0, f->get->size);
 	if (w->dense[i] || n_runs > f->get->size / WINDOW) /* hardly any will be skipped */
 		touch_all(w, i, pool);
 	if (f->head.digest_kind == VV_DIGEST_XXH3 && 8 * n_runs > f->blocks.n)

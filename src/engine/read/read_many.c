@@ -107,9 +107,10 @@ size_t vv_read_many_files(size_t most, size_t descriptors_each)
 	return n < most ? n : most;
 }
 
+/* A layer with bases keeps up to two more descriptors: engine/lineage/base_layers.c. */
 static size_t layers_at_once(void)
 {
-	size_t n = free_descriptors() / 2;
+	size_t n = free_descriptors() / 4;
 
 	return n < 1 ? 1 : n < LAYERS ? n : LAYERS;
 }

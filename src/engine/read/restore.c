@@ -206,7 +206,7 @@ static void plan_layer(void *arg, size_t i)
 		u = measure(&s->plan);
 	s->scattered = u.blocks > FEW && u.apart * SCATTERED > u.whole;
 	if (s->scattered)
-		vv_store_get_scattered(s->plan.file->get);
+		vv_store_get_advise(s->plan.file->get, VV_STORE_SCATTERED, 0, s->plan.file->get->size);
 	if (rc)
 		fail(b->reader, rc);
 }

@@ -3,6 +3,7 @@
  * regions' content. */
 #include "engine/session/background.h"
 #include "base/block_signals.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/session/commit_ranks.h"
@@ -17,6 +18,7 @@
 #include "engine/write/index_limit.h"
 #include "engine/write/referenced_layers.h"
 #include "track/thread.h"
+#include <math.h>
 
 /* ---- state shared by the thread and its callers ---------------------------------------------- */
 
@@ -36,13 +38,18 @@ static void give(struct vv_background *f, const sigset_t *mask)
 }
 
 /* The caller holds the lock, before and after. */
-static void await_change(struct vv_background *f, sigset_t *mask)
+static void await_change_for(struct vv_background *f, sigset_t *mask, double seconds)
 {
 	uint32_t looked = vv_event_count(&f->change);
 
 	give(f, mask);
-	vv_event_wait(&f->change, looked);
+	vv_event_wait_for(&f->change, looked, seconds);
 	take(f, mask);
+}
+
+static void await_change(struct vv_background *f, sigset_t *mask)
+{
+	await_change_for(f, mask, INFINITY);
 }
 
 /* ---- one epoch and its result ---------------------------------------------------------------- */
@@ -87,6 +94,8 @@ static void report_result(struct varve *v, uint64_t epoch, uint64_t time_ns, con
 	vv_err_save(rc, &error);
 	if (path[0] && vv_stats_file_add(path, v->ctx.lineage.name, v->ctx.rank, time_ns, rc, vv_err_last(), st) < 0)
 		vv_log_warn("statistics are not written: %s", vv_err_last());
+	vv_metrics_file_count(&v->background->metrics, st, rc);
+	vv_metrics_file_update(v);
 	vv_err_restore(&error);
 	if (v->background->done) {
 		const struct varve *outer = telling;
@@ -261,6 +270,26 @@ void vv_background_wait(struct varve *v)
 	give(f, &mask);
 }
 
+static bool is_known(const struct vv_background *f, uint64_t epoch)
+{
+	return f->first && epoch >= f->first && epoch <= f->last;
+}
+
+bool vv_background_wait_until(struct varve *v, uint64_t epoch, double time)
+{
+	struct vv_background *f = v->background;
+	sigset_t mask;
+	double left;
+	bool known;
+
+	take(f, &mask);
+	while ((f->epoch || f->rehashing) && !is_known(f, epoch) && (left = time - vv_clock_s()) > 0)
+		await_change_for(f, &mask, left);
+	known = is_known(f, epoch) || (!f->epoch && !f->rehashing);
+	give(f, &mask);
+	return known;
+}
+
 bool vv_background_busy(struct varve *v)
 {
 	struct vv_background *f = v->background;
@@ -312,7 +341,7 @@ int vv_background_result(struct varve *v, uint64_t epoch, bool wait)
 		await_change(f, &mask);
 	if (f->epoch && epoch > f->last)
 		rc = epoch == v->newest ? 0 : VV_BACKGROUND_UNKNOWN;
-	else if (f->first && epoch >= f->first && epoch <= f->last)
+	else if (is_known(f, epoch))
 		rc = 1;
 	for (size_t i = 0; i < f->n_failed; i++)
 		if (f->failed[i].epoch == epoch) {

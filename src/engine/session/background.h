@@ -5,6 +5,7 @@
 
 #include "base/event.h"
 #include "engine/context.h"
+#include "engine/session/metrics_file.h"
 
 /* The result of an epoch that failed. */
 struct vv_epoch_failure {
@@ -27,6 +28,7 @@ struct vv_background {
 	size_t n_failed, failed_cap;
 	varve_done_fn done;
 	void *done_arg;
+	struct vv_metrics metrics;
 };
 
 int vv_background_init(struct vv_background *f);
@@ -41,8 +43,8 @@ int vv_background_ready(struct vv_background *f);
 void vv_background_start(struct vv_layer_writer *p);
 /* Lets the thread, which must be running, hash the content that a restart has read. */
 void vv_background_start_rehash(struct varve *v);
-/* The result of an epoch is known. Reports it to the statistics file, the callback and waiting
- * threads. */
+/* The result of an epoch is known. Reports it to the statistics file, the metrics, the callback
+ * and waiting threads. */
 void vv_background_finish_epoch(struct varve *v, uint64_t epoch, uint64_t time_ns, const struct varve_stats *st, int rc);
 void vv_background_wait(struct varve *v); /* until idle */
 bool vv_background_busy(struct varve *v);
@@ -55,5 +57,8 @@ int vv_background_report(struct varve *v);
 /* 1: durable, 0: being stored, < 0: failed. VV_BACKGROUND_UNKNOWN: not an epoch of this session. */
 enum { VV_BACKGROUND_UNKNOWN = 2 };
 int vv_background_result(struct varve *v, uint64_t epoch, bool wait);
+/* Waits until the result of the epoch is known or the thread is idle, but not beyond this time of
+ * vv_clock_s. Returns false if neither has happened. */
+bool vv_background_wait_until(struct varve *v, uint64_t epoch, double time);
 
 #endif

@@ -11,6 +11,7 @@
 #include "engine/write/referenced_layers.h"
 #include "engine/write/shared_file.h"
 #include "engine/write/rank_dedup.h"
+#include "engine/lineage/label.h"
 #include "engine/session/epoch.h"
 #include "engine/session/background.h"
 #include "engine/ranks/group.h"
@@ -50,7 +51,8 @@ void vv_commit_ranks_begin(struct vv_layer_writer *p, int rc)
 	d->time_ns = p->head.time_ns;
 	d->st = p->st;
 	d->st.epoch = p->epoch;
-	d->own = (struct vv_commit_report){ .rc = rc, .parent = v->tip.epoch, .time_ns = p->head.time_ns, .layer = p->record, .lost = v->referenced->lost,
+	d->stats_before = v->stats;
+	d->own = (struct vv_commit_report){ .rc = rc, .parent = vv_tip_parent(v), .time_ns = p->head.time_ns, .layer = p->record, .lost = v->referenced->lost,
 				      .coded_bytes = v->costs->coded_bytes, .coded_ns = v->costs->coded_ns };
 	vv_store_throughput(v->ctx.store, &d->own.written_bytes, &d->own.written_ns);
 }
@@ -74,7 +76,7 @@ static int put_commit(struct varve *v)
 			c.parent = d->all[r].parent;
 	}
 	memcpy(c.lineage, v->ctx.lineage.id, sizeof(c.lineage));
-	rc = vv_catalog_put_commit(&v->ctx.lineage, &c);
+	rc = vv_label_commit(&v->ctx.lineage, &c, v->label.taken.text);
 	vv_commit_fini(&c);
 	return rc;
 }
@@ -141,6 +143,8 @@ static void reject(struct varve *v, bool known)
 	struct vv_commit_ranks *d = v->commit;
 
 	vv_epoch_forget_shared(v);
+	if (v->stats.epoch == d->epoch)
+		v->stats = d->stats_before;
 	/* Ranks refer to each other's layers, so all begin again. */
 	if (known && has_lost(v))
 		vv_tip_begin_era(v);

@@ -39,7 +39,7 @@ struct vv_commit_ranks {
 	unsigned phase;
 	uint64_t epoch, before; /* before: the epoch that the session continued */
 	uint64_t time_ns;
-	struct varve_stats st;
+	struct varve_stats st, stats_before; /* of this epoch, and of the last accepted one */
 	struct vv_err_state error; /* of this rank's part */
 	struct vv_comm_op op;
 	struct vv_commit_report own, *all;

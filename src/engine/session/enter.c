@@ -2,6 +2,7 @@
  * this process, and locks it. */
 #include "engine/session/enter.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/block_signals.h"
 #include "engine/session/background.h"
 #include "engine/ranks/group.h"
@@ -10,6 +11,8 @@
 
 int vv_enter(struct varve *v, const char *call)
 {
+	if (vv_log_is_inside())
+		return vv_err_set(VV_EINVAL, "%s: a function of varve_set_log may not call into a session", call);
 	if (!v)
 		return vv_err_set(VV_EINVAL, "%s: no session (NULL)", call);
 	if (v->entry.pid != getpid())

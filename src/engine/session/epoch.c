@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/test_point.h"
+#include "engine/lineage/label.h"
 #include "engine/lineage/run_table.h"
 #include "engine/write/codec_choice.h"
 #include "engine/write/referenced_layers.h"
@@ -65,6 +66,8 @@ int vv_epoch_new(struct varve *v, struct vv_layer_writer **out)
 	p->old_entries = v->index_cache->index.n;
 	p->keyframe = vv_tip_wants_keyframe(v);
 	p->source.open = open_layer;
+	v->label.taken = v->label.next;
+	v->label.next = (struct vv_label_text){ 0 };
 	*out = p;
 	return 0;
 }
@@ -86,7 +89,7 @@ void vv_epoch_free(struct vv_layer_writer *p)
 
 /* ---- storing --------------------------------------------------------------------------------- */
 
-/* Called on the writing thread. The cells of a block are all freed under one lock, so that
+/* Called on a thread that writes. The cells of a block are all freed under one lock, so that
  * open_ahead.c finds them together. */
 static void stored(void *arg, const struct vv_block_writer_tag_count *owed, int n)
 {
@@ -101,10 +104,11 @@ static void stored(void *arg, const struct vv_block_writer_tag_count *owed, int 
 			vv_new_data_fail(&v->grains->new_data);
 	}
 	for (int i = 0; i < n; i++) {
-		struct vv_tile *x = owed[i].tag == VV_NEW_DATA_TAG ? NULL : &t->geometry.tile[owed[i].tag];
+		struct vv_tile *x = owed[i].tag >= VV_NO_TAG ? NULL : &t->geometry.tile[owed[i].tag];
 
 		if (!x) {
-			vv_new_data_stored(&v->grains->new_data, owed[i].adds);
+			if (owed[i].tag == VV_NEW_DATA_TAG)
+				vv_new_data_stored(&v->grains->new_data, owed[i].adds);
 			continue;
 		}
 		x->in_blocks -= owed[i].adds;
@@ -254,7 +258,7 @@ static int finish_layer(struct vv_layer_writer *p, struct vv_digest *head)
 	if (rc == 0)
 		rc = vv_referenced_layers_read_eras(p);
 	if (rc == 0)
-		rc = vv_provenance_list(&p->v->ctx.lineage, &own, &p->head, &eras);
+		rc = vv_provenance_list(&p->v->ctx.lineage, &own, &p->head, &p->blocks.bases, &eras);
 	if (rc == 0)
 		rc = vv_layer_put_tail(&p->head, &p->blocks, &p->digests, &p->copies, &eras, vv_block_writer_coder(p->block_writer),
 				       p->put->written, &tail, head, &gap);
@@ -276,6 +280,25 @@ static int finish_layer(struct vv_layer_writer *p, struct vv_digest *head)
 	return rc;
 }
 
+/* A delta that covers every byte is a full table. Without its parent the layer keeps no older layer
+ * in the store, so gc can remove the parent as soon as its epoch is dropped. */
+static void leave_parent(struct vv_layer_writer *p)
+{
+	for (size_t i = 0; i < p->n_regions; i++) {
+		const struct vv_runs *runs = &p->head.region[i].runs;
+		uint64_t covered = 0;
+
+		for (size_t k = 0; k < runs->n; k++)
+			covered += runs->v[k].len;
+		if (p->region[i]->fine || covered != p->region[i]->shape.len)
+			return;
+	}
+	p->keyframe = true;
+	p->head.parent = p->head.depth = 0;
+	for (size_t i = 0; i < p->n_regions; i++)
+		p->head.region[i].parent = 0;
+}
+
 static int finish(struct vv_layer_writer *p)
 {
 	struct vv_digest head = { 0 };
@@ -283,6 +306,8 @@ static int finish(struct vv_layer_writer *p)
 
 	for (size_t i = 0; rc == 0 && i < p->n_regions; i++)
 		rc = add_runs(p, p->region[i], &p->head.region[i]);
+	if (rc == 0 && !p->keyframe)
+		leave_parent(p);
 	if (rc == 0)
 		rc = finish_layer(p, &head);
 	if (rc == 0)
@@ -305,14 +330,14 @@ static int commit(struct vv_layer_writer *p)
 {
 	struct vv_commit c = {
 		.epoch = p->epoch,
-		.parent = p->v->tip.epoch,
+		.parent = vv_tip_parent(p->v),
 		.time_ns = p->head.time_ns,
 		.n_ranks = 1,
 		.rank = &p->record,
 	};
 
 	memcpy(c.lineage, p->v->ctx.lineage.id, sizeof(c.lineage));
-	return vv_catalog_put_commit(&p->v->ctx.lineage, &c);
+	return vv_label_commit(&p->v->ctx.lineage, &c, p->v->label.taken.text);
 }
 
 /* If memory could not be read, the program may have freed it after the call. Then the error reports

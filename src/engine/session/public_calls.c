@@ -1,7 +1,9 @@
 /* The public calls on an open session. They check arguments and lock the session. Other units do
  * the work. */
 #include "base/clock.h"
+#include "base/copy_sized.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "engine/lineage/run_table.h"
 #include "engine/memory/tiles.h"
 #include "engine/session/checkpoint.h"
@@ -13,9 +15,12 @@
 #include "engine/session/rehearse.h"
 #include "engine/session/signal_request.h"
 #include "vv_config.h"
+#include <math.h>
+#include <stdio.h>
 
 _Static_assert((int)VARVE_EPEER == (int)VV_EPEER && (int)VARVE_EDAMAGED == (int)VV_EDAMAGED, "public codes");
-_Static_assert((int)VARVE_C128 == (int)VV_TYPE_C128 && (int)VARVE_MAX_DIMS == (int)VV_MAX_DIMS, "public types");
+_Static_assert((int)VARVE_F8_E5M2 == (int)VV_TYPE_F8_E5M2 && (int)VARVE_MAX_DIMS == (int)VV_MAX_DIMS, "public types");
+_Static_assert((int)VARVE_LOG_WARN == (int)VV_LOG_WARN && (int)VARVE_LOG_INFO == (int)VV_LOG_INFO, "public levels");
 
 const char *varve_last_error(void)
 {
@@ -97,6 +102,19 @@ int varve_checkpoint_on_stream(varve *v, void *stream)
 	return checkpoint_or_rehearse(v, "varve_checkpoint_on_stream", stream);
 }
 
+int varve_label(varve *v, const char *label)
+{
+	int rc = vv_enter(v, "varve_label");
+
+	if (rc)
+		return rc;
+	if (label && label[0])
+		rc = vv_name_check_label(label);
+	if (rc == 0)
+		snprintf(v->label.next.text, sizeof(v->label.next.text), "%s", label ? label : "");
+	return vv_enter_leave(v, rc);
+}
+
 uint64_t varve_epoch(const varve *v)
 {
 	return v ? atomic_load(&v->newest) : 0;
@@ -114,9 +132,21 @@ static int look_up(struct varve *v, uint64_t epoch)
 	return rc ? rc : 1;
 }
 
-static int fate(struct varve *v, const char *call, uint64_t epoch, bool wait)
+/* Until the epoch is stored, or the time has come. Among ranks that communicate only in calls, the
+ * commit advances in these looks. */
+static void wait_until(struct varve *v, uint64_t epoch, double time)
 {
-	bool latest = epoch == VARVE_LATEST;
+	enum { STEP_MS = 1 };
+
+	while (vv_background_wait_until(v, epoch, time) && vv_rank_session_progress(v, epoch, false) && vv_clock_s() < time)
+		vv_clock_sleep(STEP_MS / 1e3);
+}
+
+/* seconds: how long to wait. INFINITY: until the result is known; then all ranks wait together. */
+static int fate(struct varve *v, const char *call, uint64_t epoch, double seconds)
+{
+	bool latest = epoch == VARVE_LATEST, wait = isinf(seconds), limited = seconds > 0 && !wait;
+	double begin = vv_clock_s();
 	int rc = vv_enter(v, call);
 
 	if (rc)
@@ -125,6 +155,8 @@ static int fate(struct varve *v, const char *call, uint64_t epoch, bool wait)
 		epoch = atomic_load(&v->newest);
 	if (!epoch && latest)
 		return vv_enter_leave(v, 1); /* there is no epoch to wait for */
+	if (limited)
+		wait_until(v, epoch, begin + seconds);
 	if (wait && v->ctx.group)
 		rc = vv_rank_session_wait(v, epoch);
 	if (rc)
@@ -133,20 +165,35 @@ static int fate(struct varve *v, const char *call, uint64_t epoch, bool wait)
 		return vv_enter_leave(v, 0);
 	rc = vv_background_result(v, epoch, wait);
 	if (rc == VV_BACKGROUND_UNKNOWN)
-		rc = look_up(v, epoch);
+		rc = limited && vv_background_busy(v) ? 0 : look_up(v, epoch);
 	return vv_enter_leave(v, rc);
 }
 
 int varve_test(varve *v, uint64_t epoch)
 {
-	return fate(v, "varve_test", epoch, false);
+	return fate(v, "varve_test", epoch, 0);
 }
 
 int varve_wait(varve *v, uint64_t epoch)
 {
-	int rc = fate(v, "varve_wait", epoch, true);
+	int rc = fate(v, "varve_wait", epoch, INFINITY);
 
 	return rc < 0 ? rc : 0;
+}
+
+int varve_wait_for(varve *v, uint64_t epoch, double seconds)
+{
+	enum { YEAR = 31536000 }; /* not a wait without end, which would be collective */
+
+	if (isnan(seconds))
+		return vv_err_set(VV_EINVAL, "varve_wait_for: the time is not a number");
+	return fate(v, "varve_wait_for", epoch, seconds < YEAR ? seconds : YEAR);
+}
+
+int varve_set_log(varve_log_fn fn, void *arg)
+{
+	vv_log_set_function(fn, arg);
+	return 0;
 }
 
 int varve_on_done(varve *v, varve_done_fn fn, void *arg)
@@ -182,7 +229,7 @@ int varve_due(varve *v)
 	return vv_enter_leave(v, rc);
 }
 
-int varve_stats(varve *v, struct varve_stats *out)
+int varve_stats_sized(varve *v, struct varve_stats *out, size_t size)
 {
 	int rc = vv_enter_idle(v, "varve_stats");
 
@@ -193,6 +240,14 @@ int varve_stats(varve *v, struct varve_stats *out)
 	else if (!v->stats.epoch)
 		rc = vv_err_set(VV_ENOENT, "this session has made no checkpoint yet");
 	else
-		*out = v->stats;
+		vv_copy_sized(out, size, &v->stats, sizeof(v->stats));
 	return vv_enter_leave(v, rc);
+}
+
+/* For programs from before 1.0, which pass no size. */
+VARVE_API int vv_public_calls_stats(varve *v, struct varve_stats *out) __asm__("varve_stats");
+
+int vv_public_calls_stats(varve *v, struct varve_stats *out)
+{
+	return varve_stats_sized(v, out, VV_SIZE_UP_TO(struct varve_stats, seconds_ranks));
 }

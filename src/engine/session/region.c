@@ -4,11 +4,17 @@
 #include "base/err.h"
 #include "base/held.h"
 #include "base/mem.h"
+#include "base/search.h"
+#include "core/format/distribution.h"
 #include "engine/lineage/run_table.h"
 #include "engine/session/enter.h"
+#include "engine/session/fields.h"
 #include "engine/grains/grain_sets.h"
 #include "engine/memory/tiles.h"
 #include "engine/write/trust.h"
+#include "space/space.h"
+#include "track/memory.h"
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,6 +28,7 @@ struct whole_region {
 void vv_region_free(struct vv_region *r)
 {
 	vv_mem_free(r->name);
+	vv_mem_free(r->part);
 	vv_mem_free(r->was);
 	vv_mem_free(r->now);
 	vv_mem_free(r->tracked->cell);
@@ -30,25 +37,15 @@ void vv_region_free(struct vv_region *r)
 	vv_mem_free(r);
 }
 
-/* Returns the index of the region, or n_regions. Regions enter the map here, in the room that
- * add_region made. Removals may have moved a region down. If it has moved far, the next call builds
- * the map again. */
+/* Returns the index of the region, or n_regions. The numbers in the map ascend in the list, too:
+ * regions are added at its end. */
 static size_t find(struct varve *v, const char *name)
 {
-	enum { FAR = 1024 };
-	size_t at, i;
+	size_t number = vv_map_get(&v->by_name, name), i;
 
-	while (v->by_name.n < v->n_regions &&
-	       vv_map_put(&v->by_name, v->region[v->by_name.n]->name, v->by_name.n) == 0)
-		;
-	at = vv_map_get(&v->by_name, name);
-	if (at == VV_MAP_NONE)
+	if (number == VV_MAP_NONE)
 		return v->n_regions;
-	i = at < v->n_regions ? at : v->n_regions - 1;
-	while (strcmp(v->region[i]->name, name) != 0)
-		i--;
-	if (at - i > FAR)
-		vv_map_clear(&v->by_name);
+	VV_SEARCH(i, 0, v->n_regions, v->region[i]->number < number);
 	return i;
 }
 
@@ -85,6 +82,8 @@ static int add_region(struct varve *v, const char *name, struct vv_region **out)
 	}
 	/* Nothing to adopt: the parent epoch is ours, or there is none. */
 	r->adopted = v->tip.written_here || !v->tip.epoch;
+	r->number = v->n_regions ? v->region[v->n_regions - 1]->number + 1 : 0;
+	(void)vv_map_put(&v->by_name, r->name, r->number); /* there is room */
 	v->region[v->n_regions++] = r;
 	*out = r;
 	return 0;
@@ -134,77 +133,47 @@ static int check_name(const char *call, const char *name)
 	return 0;
 }
 
-/* Under the lock. */
-static int protect(struct varve *v, const char *name, void *p, struct vv_shape *s, struct vv_region **out)
-{
-	size_t i = find(v, name);
-	struct vv_region *r = i < v->n_regions ? v->region[i] : NULL;
-	bool fresh = !r;
+/* A declaration of the caller. */
+struct declaration {
+	const char *name;
+	void *p;
+	struct vv_shape shape;
 	struct vv_fine_key key;
-	int rc = vv_grain_sets_choose(v, r, name, p, (size_t)s->len, &key);
+	struct vv_distribution *part; /* NULL: none; the region takes it over */
+	bool begun, fresh; /* it is being put into effect; there was no such region before */
+};
 
-	VV_HELD(&v->entry.lock);
+/* Freed memory would end the program in the next checkpoint, or later. */
+static int check_mapped(const struct declaration *d)
+{
+	const void *page = vv_memory_first_unmapped(d->p, (size_t)d->shape.len);
+
+	if (!page)
+		return 0;
+	return vv_err_set(VV_EINVAL, "region '%s', of %" PRIu64 " bytes at %p: the page at %p is not mapped; was the memory freed, or is the length wrong?",
+			  d->name, d->shape.len, d->p, page);
+}
+
+/* Checks a declaration, and completes it. Changes nothing. */
+static int check_declaration(struct varve *v, struct declaration *d)
+{
+	size_t i = find(v, d->name);
+	struct vv_region *r = i < v->n_regions ? v->region[i] : NULL;
+	int rc = vv_grain_sets_choose(v, r, d->name, d->p, (size_t)d->shape.len, &d->key);
+
 	if (rc)
 		return rc;
-	s->chunk = key.grain ? key.grain : (uint32_t)vv_conf_number(&v->ctx.conf, "chunk");
-	rc = vv_head_check_shape(name, s);
-	if (rc == 0 && !p && s->len)
-		rc = vv_err_set(VV_EINVAL, "region '%s': no memory (NULL) for %llu bytes", name,
-				(unsigned long long)s->len);
+	d->shape.chunk = d->key.grain ? d->key.grain : (uint32_t)vv_conf_number(&v->ctx.conf, "chunk");
+	rc = vv_head_check_shape(d->name, &d->shape);
+	if (rc == 0 && d->part)
+		rc = vv_distribution_check(d->name, &d->shape, d->part);
+	if (rc == 0 && !d->p && d->shape.len)
+		rc = vv_err_set(VV_EINVAL, "region '%s': no memory (NULL) for %" PRIu64 " bytes", d->name, d->shape.len);
 	if (rc == 0 && r && r->owned)
-		rc = vv_err_set(VV_EINVAL, "region '%s' was made by varve_alloc; varve_free it first", name);
-	if (rc == 0 && fresh)
-		rc = add_region(v, name, &r);
-	if (rc)
-		return rc;
-	if (fresh || r->p != p || r->shape.len != s->len || r->shape.chunk != s->chunk || !r->fine != !key.grain)
-		vv_tiles_detach(v, r);
-	rc = vv_grain_sets_assign(v, r, &key);
-	if (rc == 0)
-		rc = resize(r, p, s);
-	if (rc == 0)
-		rc = zero_digests(v, r);
-	if (rc && fresh)
-		vv_region_free(v->region[--v->n_regions]);
-	if (rc == 0 && out)
-		*out = r;
+		rc = vv_err_set(VV_EINVAL, "region '%s' was made by varve_alloc; varve_free it first", d->name);
+	if (rc == 0 && d->key.space == vv_space_host())
+		rc = check_mapped(d);
 	return rc;
-}
-
-static int locked_protect(struct varve *v, const char *call, const char *name, void *p, struct vv_shape *s)
-{
-	int rc = vv_enter_idle(v, call);
-
-	if (rc)
-		return rc;
-	rc = check_name(call, name);
-	if (rc == 0)
-		rc = protect(v, name, p, s, NULL);
-	return vv_enter_leave(v, rc);
-}
-
-int varve_protect(varve *v, const char *name, void *p, size_t len)
-{
-	struct vv_shape s = { .len = len };
-
-	return locked_protect(v, "varve_protect", name, p, &s);
-}
-
-int varve_protect_array(varve *v, const char *name, void *p, enum varve_type type, int ndim, const size_t *shape)
-{
-	struct vv_shape s = { .type = (uint8_t)type, .ndim = (uint8_t)ndim };
-
-	if ((unsigned)type >= VV_TYPES || type == VARVE_BYTES || ndim < 1 || ndim > VV_MAX_DIMS || !shape)
-		return vv_err_set(VV_EINVAL, "varve_protect_array: region '%s': type %d, %d dimensions, %s; an array has one of the types of varve.h but VARVE_BYTES, 1 to %d dimensions, and their lengths",
-				  name ? name : "", (int)type, ndim, shape ? "a shape" : "no shape (NULL)", VV_MAX_DIMS);
-	s.len = vv_head_type_size(s.type);
-	for (int i = 0; i < ndim; i++) {
-		s.dim[i] = shape[i];
-		if (__builtin_mul_overflow(s.len, (uint64_t)shape[i], &s.len))
-			return vv_err_set(VV_EINVAL, "varve_protect_array: region '%s': the shape overflows 64 bits",
-					  name ? name : "");
-	}
-	return locked_protect(v, "varve_protect_array", name, p, &s);
 }
 
 static void take_out(struct varve *v, size_t i)
@@ -214,6 +183,198 @@ static void take_out(struct varve *v, size_t i)
 	vv_region_free(v->region[i]);
 	memmove(&v->region[i], &v->region[i + 1], (v->n_regions - i - 1) * sizeof(struct vv_region *));
 	v->n_regions--;
+}
+
+/* Puts a checked declaration into effect. Under the lock. */
+static int declare(struct varve *v, struct declaration *d, struct vv_region **out)
+{
+	size_t i = find(v, d->name);
+	struct vv_region *r = i < v->n_regions ? v->region[i] : NULL;
+	int rc;
+
+	VV_HELD(&v->entry.lock);
+	d->fresh = !r;
+	rc = d->fresh ? add_region(v, d->name, &r) : 0;
+	if (rc)
+		return rc;
+	d->begun = true;
+	if (d->fresh || r->p != d->p || r->shape.len != d->shape.len || r->shape.chunk != d->shape.chunk || !r->fine != !d->key.grain)
+		vv_tiles_detach(v, r);
+	rc = vv_grain_sets_assign(v, r, &d->key);
+	if (rc == 0)
+		rc = resize(r, d->p, &d->shape);
+	if (rc == 0)
+		rc = zero_digests(v, r);
+	if (rc && d->fresh)
+		take_out(v, v->n_regions - 1);
+	if (rc)
+		return rc;
+	vv_mem_free(r->part);
+	r->part = d->part;
+	d->part = NULL;
+	if (out)
+		*out = r;
+	return 0;
+}
+
+/* Under the lock. */
+static int protect_part(struct varve *v, const char *name, void *p, const struct vv_shape *s, const struct vv_distribution *part, struct vv_region **out)
+{
+	struct declaration d = { .name = name, .p = p, .shape = *s, .part = part ? vv_distribution_copy(part) : NULL };
+	int rc = part && !d.part ? VV_ENOMEM : check_declaration(v, &d);
+
+	if (rc == 0)
+		rc = declare(v, &d, out);
+	vv_mem_free(d.part);
+	return rc;
+}
+
+static int protect(struct varve *v, const char *name, void *p, const struct vv_shape *s, struct vv_region **out)
+{
+	return protect_part(v, name, p, s, NULL, out);
+}
+
+int vv_region_protect(struct varve *v, const char *call, const char *name, void *p, const struct vv_shape *s, const struct vv_distribution *part)
+{
+	int rc = vv_enter_idle(v, call);
+
+	if (rc)
+		return rc;
+	rc = check_name(call, name);
+	if (rc == 0)
+		rc = protect_part(v, name, p, s, part, NULL);
+	return vv_enter_leave(v, rc);
+}
+
+int varve_protect(varve *v, const char *name, void *p, size_t len)
+{
+	struct vv_shape s = { .len = len };
+
+	return vv_region_protect(v, "varve_protect", name, p, &s, NULL);
+}
+
+int vv_region_shape(const char *call, const char *name, enum varve_type type, int ndim, const size_t *shape, struct vv_shape *out)
+{
+	struct vv_shape s = { .type = (uint8_t)type, .ndim = (uint8_t)ndim };
+
+	if ((unsigned)type >= VV_TYPES || type == VARVE_BYTES || ndim < 1 || ndim > VV_MAX_DIMS || !shape)
+		return vv_err_set(VV_EINVAL, "%s: region '%s': type %d, %d dimensions, %s; an array has one of the types of varve.h but VARVE_BYTES, 1 to %d dimensions, and their lengths",
+				  call, name ? name : "", (int)type, ndim, shape ? "a shape" : "no shape (NULL)", VV_MAX_DIMS);
+	s.len = vv_head_type_size(s.type);
+	for (int i = 0; i < ndim; i++) {
+		s.dim[i] = shape[i];
+		if (__builtin_mul_overflow(s.len, (uint64_t)shape[i], &s.len))
+			return vv_err_set(VV_EINVAL, "%s: region '%s': the shape overflows 64 bits", call, name ? name : "");
+	}
+	*out = s;
+	return 0;
+}
+
+int varve_protect_array(varve *v, const char *name, void *p, enum varve_type type, int ndim, const size_t *shape)
+{
+	struct vv_shape s;
+	int rc = vv_region_shape("varve_protect_array", name, type, ndim, shape, &s);
+
+	return rc ? rc : vv_region_protect(v, "varve_protect_array", name, p, &s, NULL);
+}
+
+int varve_protect_records(varve *v, const char *name, void *p, size_t n, size_t bytes, const struct varve_field *field, size_t n_fields)
+{
+	struct vv_shape s = { .type = VV_TYPE_RECORD, .ndim = 1, .dim = { n } };
+	int rc = check_name("varve_protect_records", name);
+
+	if (rc == 0)
+		rc = vv_fields_record(name, bytes, field, n_fields, &s.record);
+	if (rc == 0 && __builtin_mul_overflow((uint64_t)n, (uint64_t)bytes, &s.len))
+		rc = vv_err_set(VV_EINVAL, "varve_protect_records: region '%s': %zu records of %zu bytes overflow 64 bits", name, n, bytes);
+	return rc ? rc : vv_region_protect(v, "varve_protect_records", name, p, &s, NULL);
+}
+
+/* ---- many at once ---------------------------------------------------------------------------- */
+
+/* Checks all declarations, among them that no name occurs twice. */
+static int check_arrays(struct varve *v, const struct varve_array *array, size_t n, struct declaration *d)
+{
+	struct vv_map names = { 0 };
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		const struct varve_array *a = &array[i];
+
+		d[i] = (struct declaration){ .name = a->name, .p = a->p };
+		rc = check_name("varve_protect_arrays", a->name);
+		if (rc == 0 && a->type == VARVE_BYTES && a->ndim == 1 && a->shape)
+			d[i].shape.len = a->shape[0];
+		else if (rc == 0)
+			rc = vv_region_shape("varve_protect_arrays", a->name, a->type, a->ndim, a->shape, &d[i].shape);
+		if (rc == 0 && vv_map_get(&names, a->name) != VV_MAP_NONE)
+			rc = vv_err_set(VV_EINVAL, "varve_protect_arrays: region '%s' is there twice", a->name);
+		if (rc == 0)
+			rc = vv_map_put(&names, a->name, i);
+		if (rc == 0)
+			rc = check_declaration(v, &d[i]);
+	}
+	vv_map_fini(&names);
+	return rc;
+}
+
+/* The declaration of the region that has this name now. */
+static struct declaration present(const struct varve *v, size_t i)
+{
+	const struct vv_region *r = v->region[i];
+
+	return (struct declaration){ .name = r->name, .p = r->p, .shape = r->shape, .part = r->part,
+				     .key = r->fine ? r->fine->key : (struct vv_fine_key){ .space = vv_space_host() } };
+}
+
+/* After a lack of memory: each region becomes the previous one. A region for which even that fails
+ * is removed. */
+static void undo(struct varve *v, const struct declaration *d, struct declaration *before, size_t n)
+{
+	while (n-- > 0) {
+		size_t i = d[n].begun ? find(v, d[n].name) : v->n_regions;
+
+		if (i == v->n_regions)
+			continue;
+		before[n].name = d[n].name;
+		if (d[n].fresh || declare(v, &before[n], NULL) < 0)
+			take_out(v, i);
+	}
+}
+
+static int protect_arrays(struct varve *v, const struct varve_array *array, size_t n)
+{
+	struct declaration *d = vv_mem_new(n, sizeof(*d)), *before = vv_mem_new(n, sizeof(*before));
+	struct vv_err_state error;
+	int rc = d && before ? check_arrays(v, array, n, d) : VV_ENOMEM;
+
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		size_t k = find(v, d[i].name);
+
+		if (k < v->n_regions) {
+			before[i] = present(v, k);
+			v->region[k]->part = NULL; /* `before` has it */
+		}
+		rc = declare(v, &d[i], NULL);
+	}
+	vv_err_save(rc, &error);
+	if (rc && d && before)
+		undo(v, d, before, n);
+	for (size_t i = 0; before && i < n; i++)
+		vv_mem_free(before[i].part);
+	vv_mem_free(d);
+	vv_mem_free(before);
+	return vv_err_restore(&error);
+}
+
+int varve_protect_arrays(varve *v, const struct varve_array *array, size_t n)
+{
+	int rc = vv_enter_idle(v, "varve_protect_arrays");
+
+	if (rc)
+		return rc;
+	rc = array || !n ? protect_arrays(v, array, n) : vv_err_set(VV_EINVAL, "varve_protect_arrays: the arrays are needed");
+	return vv_enter_leave(v, rc);
 }
 
 int varve_unprotect(varve *v, const char *name)
@@ -268,7 +429,7 @@ static int refine(struct varve *v, struct vv_region *r, enum vv_method method, u
 	r->method = (uint8_t)method;
 	r->grain = grain;
 	r->owned = NULL;
-	rc = protect(v, r->name, r->p, &s, NULL);
+	rc = protect_part(v, r->name, r->p, &s, r->part, NULL);
 	r->owned = owned;
 	if (rc) {
 		r->refined = before.refined;

@@ -106,7 +106,7 @@ const char *vv_rehearse_store(const char *store)
 
 int vv_rehearse_adjust_options(struct vv_conf *c)
 {
-	static const char *const names[] = { "interval", "overhead", "mtbf", "keep", "keep-every" };
+	static const char *const names[] = { "interval", "overhead", "mtbf", "keep", "keep-every", "keep-within" };
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < sizeof(names) / sizeof(names[0]); i++)

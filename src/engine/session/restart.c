@@ -1,5 +1,6 @@
 /* Restart: restores the regions from the newest intact epoch or a given one. Also reads single
  * regions of an epoch. */
+#include "base/copy_sized.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -7,7 +8,6 @@
 #include "engine/session/enter.h"
 #include "engine/session/background.h"
 #include "engine/grains/rehash.h"
-#include "engine/session/region.h"
 #include "engine/threads.h"
 #include "engine/lost_memory.h"
 #include "engine/read/device_restore.h"
@@ -16,6 +16,8 @@
 #include "engine/grains/grain_sets.h"
 #include "engine/ranks/group.h"
 #include "engine/session/load_parent.h"
+#include "engine/session/redistribute.h"
+#include "engine/session/region.h"
 #include "engine/session/rehearse.h"
 #include "engine/session/retention.h"
 #include "engine/read/layer_by_layer.h"
@@ -40,23 +42,34 @@ static int add_want(const struct vv_lineage *lin, const struct vv_run_table *t, 
 				  "region '%s' has %" PRIu64 " bytes, in epoch %" PRIu64 " it has %" PRIu64
 				  " bytes; declare it with that size, or read it with varve_restart_region",
 				  r->name, r->shape.len, t->epoch, from->shape.len);
-	if (r->shape.type != from->shape.type && r->shape.type != VV_TYPE_BYTES && from->shape.type != VV_TYPE_BYTES)
+	if (r->shape.record && from->shape.record && r->shape.record != from->shape.record)
+		return vv_err_set(VV_EMISMATCH, "region '%s': the fields of its records differ from those in epoch %" PRIu64
+				  " ('varve show' lists them); declare the same fields, or read the region with varve_restart_region", r->name, t->epoch);
+	if (!vv_head_types_agree(r->shape.type, from->shape.type))
 		return vv_err_set(VV_EMISMATCH, "region '%s' is declared as %s, in epoch %" PRIu64 " it is %s", r->name,
 				  vv_head_type_name(r->shape.type), t->epoch, vv_head_type_name(from->shape.type));
 	*out = (struct vv_want){ &from->runs, 0, r->shape.len, r->p, r->name };
 	return 0;
 }
 
-static int check_ranks(const struct varve *v, uint64_t epoch)
+/* The number of ranks that wrote the epoch. It is the same in all stores, or some belong to another
+ * copy of the lineage. */
+static int read_ranks(struct varve *v, uint64_t epoch, uint32_t *ranks)
 {
 	struct vv_commit c = { 0 };
 	int rc = vv_catalog_commit(&v->ctx.lineage, epoch, &c);
+	uint64_t most[2] = { c.n_ranks, ~(uint64_t)c.n_ranks };
 
-	if (rc == 0 && c.n_ranks != v->ctx.ranks)
-		rc = vv_err_set(VV_EMISMATCH, "epoch %" PRIu64 " of lineage '%s' was written by %u rank(s), this job has %u; run it with %u "
-				"(restart on another number of ranks is not possible yet)", epoch, v->ctx.lineage.name, c.n_ranks,
-				v->ctx.ranks, c.n_ranks);
+	*ranks = c.n_ranks;
 	vv_commit_fini(&c);
+	if (!v->ctx.group)
+		return rc;
+	rc = vv_group_agree(v->ctx.group, v->ctx.group->comm, rc);
+	if (rc == 0)
+		rc = vv_comm_allreduce(v->ctx.group->comm, most, 2, VARVE_MAX);
+	if (rc == 0 && most[0] != ~most[1])
+		rc = vv_err_set(VV_EDAMAGED, "epoch %" PRIu64 " of '%s' has not the same number of ranks in all stores: some belong to another copy of the lineage than the others",
+				epoch, v->ctx.lineage.name);
 	return rc;
 }
 
@@ -140,25 +153,51 @@ static int plan(struct varve *v, const struct vv_run_table *t, struct vv_want *w
 	return rc ? rc : vv_threads_start(&v->ctx);
 }
 
+/* The next checkpoint stores complete tables, since no layer of this epoch has this rank's parts. */
+static int read_parts(struct varve *v, uint64_t epoch, uint32_t ranks)
+{
+	uint64_t era = 0;
+	int rc = vv_redistribute_read(v, epoch, ranks);
+
+	if (rc == 0 && v->ctx.group)
+		rc = agree_on_era(v, epoch, &era);
+	else if (rc == 0)
+		era = vv_provenance_token(&v->ctx.lineage, epoch);
+	if (rc)
+		return rc;
+	forget_replaced(v, epoch, era);
+	vv_tip_begin_after(v, epoch);
+	return 0;
+}
+
 /* An epoch that is damaged for one rank is damaged for all. */
 static int read_together(struct varve *v, int rc, uint64_t epoch, struct vv_run_table *t, struct vv_want *want, bool *copied)
 {
 	struct vv_device_restore bounce = { 0 };
 	struct vv_make_writable writable = { 0 };
-	uint64_t era = 0;
+	uint64_t era = 0, moved;
+	uint32_t ranks;
 
-	rc = vv_group_agree(v->ctx.group, v->ctx.group->comm, rc);
+	rc = vv_group_agree(v->ctx.group, v->ctx.group->comm, rc ? rc : check_there(v));
 	if (rc == 0 && v->ctx.group->has_local_stores)
 		rc = vv_group_spread_commit(&v->ctx, epoch);
 	if (rc == 0)
-		rc = vv_remote_table_table(&v->ctx, check_ranks(v, epoch), epoch, t);
+		rc = read_ranks(v, epoch, &ranks);
+	if (rc == 0 && ranks != v->ctx.ranks)
+		return read_parts(v, epoch, ranks);
+	if (rc == 0)
+		rc = vv_remote_table_table(&v->ctx, 0, epoch, t);
+	if (rc)
+		return rc;
+	moved = vv_redistribute_has_moved(v, t);
+	rc = vv_group_sum(v->ctx.group, v->ctx.group->comm, 0, &moved, 1);
+	if (rc == 0 && moved)
+		return read_parts(v, epoch, ranks);
 	if (rc == 0)
 		rc = agree_on_era(v, epoch, &era);
 	if (rc)
 		return rc;
-	rc = check_there(v);
-	if (rc == 0)
-		rc = plan(v, t, want);
+	rc = plan(v, t, want);
 	if (rc == 0)
 		rc = vv_device_restore_begin(&bounce, want, v->n_regions);
 	if (rc == 0)
@@ -199,11 +238,15 @@ static int read_wants(struct varve *v, struct vv_device_buffers *buffers, struct
  * continues. */
 static int read_alone(struct varve *v, int rc, uint64_t epoch, struct vv_run_table *t, struct vv_want *want, bool *copied)
 {
+	uint32_t ranks = 0;
+
 	rc = rc ? rc : clear_buffers(v);
 	if (rc == 0)
 		rc = check_there(v);
 	if (rc == 0)
-		rc = check_ranks(v, epoch);
+		rc = read_ranks(v, epoch, &ranks);
+	if (rc == 0 && ranks != v->ctx.ranks)
+		return read_parts(v, epoch, ranks);
 	if (rc == 0)
 		rc = vv_threads_start(&v->ctx);
 	if (rc == 0) {
@@ -212,6 +255,10 @@ static int read_alone(struct varve *v, int rc, uint64_t epoch, struct vv_run_tab
 		vv_device_restore_expect(&v->ctx, v->device_buffers, v->region, v->n_regions);
 		how.runs = v->device_buffers->len ? VV_RUN_TABLE_BEGUN : VV_RUN_TABLE_LATE;
 		rc = vv_run_table_load(&v->ctx.lineage, epoch, v->ctx.rank, &how, t);
+	}
+	if (rc == 0 && vv_redistribute_has_moved(v, t)) {
+		vv_device_buffers_begin_close(v->device_buffers);
+		return read_parts(v, epoch, ranks);
 	}
 	if (rc == 0)
 		rc = plan(v, t, want);
@@ -304,12 +351,72 @@ int varve_restart(varve *v, uint64_t epoch)
 		rc = restart_epoch(v, epoch);
 		rc = rc ? rc : 1;
 	}
+	v->background->metrics.restarts += rc == 1;
+	vv_metrics_file_update(v);
 	if (rc != 1)
 		vv_rehash_drop(v);
 	else if (vv_rehash_is_pending(v))
 		vv_background_start_rehash(v);
 	return vv_enter_leave(v, rc);
 }
+
+/* ---- before a restart ------------------------------------------------------------------------ */
+
+struct list_query {
+	const char *name;
+	uint64_t *share, *total;
+};
+
+static int ask_for_list(struct varve *v, uint64_t epoch, const struct list_query *q)
+{
+	uint32_t ranks = 0;
+	int rc = v->ctx.group && v->ctx.group->has_local_stores ? vv_group_spread_commit(&v->ctx, epoch) : 0;
+
+	vv_provenance_forget(&v->ctx.lineage);
+	if (rc == 0)
+		rc = read_ranks(v, epoch, &ranks);
+	if (rc == 0)
+		rc = vv_redistribute_list(v, epoch, ranks, q->name, q->share, q->total);
+	return rc ? rc : 1;
+}
+
+/* Of the newest epoch with readable tables, as for varve_restart. */
+static int ask_latest(struct varve *v, const struct list_query *q)
+{
+	struct vv_err_state first = { 0 };
+	uint64_t epoch = UINT64_MAX;
+	int rc;
+
+	for (;;) {
+		rc = find_newest(v, epoch, &epoch);
+		if (rc)
+			return rc;
+		if (epoch == 0)
+			return first.code ? vv_err_restore(&first) : 0;
+		rc = ask_for_list(v, epoch, q);
+		if (rc != VV_EDAMAGED)
+			return rc;
+		if (!first.code)
+			vv_err_save(rc, &first);
+	}
+}
+
+int varve_list_share(varve *v, uint64_t epoch, const char *name, uint64_t *share, uint64_t *total)
+{
+	struct list_query q = { name, share, total };
+	int rc = vv_enter_idle(v, "varve_list_share");
+
+	if (rc)
+		return rc;
+	if (!name)
+		return vv_enter_leave(v, vv_err_set(VV_EINVAL, "varve_list_share: the name of a list is needed"));
+	rc = vv_enter_check_call(v, VV_GROUP_LIST, vv_digest_check(name, strlen(name)) ^ epoch);
+	if (rc == 0)
+		rc = epoch == VARVE_LATEST ? ask_latest(v, &q) : ask_for_list(v, epoch, &q);
+	return vv_enter_leave(v, rc);
+}
+
+/* ---- single regions -------------------------------------------------------------------------- */
 
 /* One rank alone sees only its own storage node. */
 static int not_here(const struct varve *v, const char *what)
@@ -420,7 +527,7 @@ int varve_restart_region(varve *v, uint64_t epoch, const char *name, void *p, si
 	return vv_enter_leave(v, rc);
 }
 
-int varve_region(varve *v, uint64_t epoch, const char *name, struct varve_region_info *out)
+int varve_region_sized(varve *v, uint64_t epoch, const char *name, struct varve_region_info *out, size_t size)
 {
 	const struct vv_run_table_region *r = NULL;
 	int rc = vv_enter_idle(v, "varve_region");
@@ -431,8 +538,18 @@ int varve_region(varve *v, uint64_t epoch, const char *name, struct varve_region
 	if (rc == 0)
 		rc = vv_run_table_region(&v->ctx.lineage, v->view, name, &r);
 	if (rc == 0) {
-		*out = (struct varve_region_info){ r->shape.len, (enum varve_type)r->shape.type, r->shape.ndim, { 0 } };
-		memcpy(out->shape, r->shape.dim, sizeof(out->shape));
+		struct varve_region_info info = { r->shape.len, (enum varve_type)r->shape.type, r->shape.ndim, { 0 } };
+
+		memcpy(info.shape, r->shape.dim, sizeof(info.shape));
+		vv_copy_sized(out, size, &info, sizeof(info));
 	}
 	return vv_enter_leave(v, rc);
+}
+
+/* For programs from before 1.0, which pass no size. */
+VARVE_API int vv_restart_region(varve *v, uint64_t epoch, const char *name, struct varve_region_info *out) __asm__("varve_region");
+
+int vv_restart_region(varve *v, uint64_t epoch, const char *name, struct varve_region_info *out)
+{
+	return varve_region_sized(v, epoch, name, out, VV_SIZE_UP_TO(struct varve_region_info, shape));
 }

@@ -1,7 +1,8 @@
-/* Retention: after a checkpoint, epochs beyond `keep` and `keep-every` lose their commit records.
+/* Retention: after a checkpoint, epochs beyond `keep`, `keep-every` and `keep-within` lose their commit records.
  * When dropped epochs hold enough of the store, gc reclaims the space. Neither can make the
  * finished checkpoint fail. */
 #include "engine/session/retention.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -109,10 +110,50 @@ static int note_newest(struct varve *v, uint64_t bytes)
 	return 0;
 }
 
-/* The oldest of the newest `keep` epochs; 0 if there are no more than `keep`. */
-static uint64_t cutoff_of(const struct vv_listing *l, uint64_t keep)
+static bool is_on(const struct varve *v)
 {
-	return l->n_epochs > keep ? l->epoch[l->n_epochs - (size_t)keep] : 0;
+	return vv_conf_number(&v->ctx.conf, "keep") || vv_conf_real(&v->ctx.conf, "keep-within") > 0;
+}
+
+/* The oldest epoch, among those below the cutoff that `every` does not divide, that keep-within keeps;
+ * else the cutoff. An epoch with an unreadable record decides nothing. */
+static int keep_within(struct varve *v, uint64_t every, uint64_t *cutoff)
+{
+	const struct vv_listing *l = &v->retention->live;
+	double within = vv_conf_real(&v->ctx.conf, "keep-within");
+	uint64_t newest = 0;
+	int rc = within > 0 && *cutoff ? vv_catalog_time(&v->ctx.lineage, v->tip.epoch, &newest) : 0;
+
+	for (size_t i = 0; rc == 0 && within > 0 && i < l->n_epochs && l->epoch[i] < *cutoff; i++) {
+		uint64_t time = 0;
+
+		if (every && l->epoch[i] % every == 0)
+			continue;
+		rc = vv_catalog_time(&v->ctx.lineage, l->epoch[i], &time);
+		if (rc == 0 && vv_retention_is_within(time, newest, within))
+			*cutoff = l->epoch[i];
+		rc = rc == VV_EDAMAGED || rc == VV_ENOENT ? 0 : rc;
+	}
+	return rc;
+}
+
+/* The number below which epochs are dropped, unless `every` divides theirs; 0: none is dropped. The
+ * newest epoch always stays. */
+static int find_cutoff(struct varve *v, uint64_t every, uint64_t *cutoff)
+{
+	const struct vv_listing *l = &v->retention->live;
+	uint64_t keep = vv_conf_number(&v->ctx.conf, "keep");
+
+	keep = keep ? keep : 1;
+	*cutoff = l->n_epochs > keep ? l->epoch[l->n_epochs - (size_t)keep] : 0;
+	return keep_within(v, every, cutoff);
+}
+
+bool vv_retention_is_within(uint64_t time_ns, uint64_t newest_ns, double within)
+{
+	uint64_t now = vv_clock_wall_ns(), from = newest_ns < now ? newest_ns : now;
+
+	return time_ns >= from || (double)(from - time_ns) <= within * 1e9;
 }
 
 /* The bytes of an epoch's layers on this rank's storage node. */
@@ -193,7 +234,7 @@ static int reclaim(struct varve *v)
 
 	if (v->tip.full_runs > MANY_RUNS)
 		vv_layout_lend_buffer(v, SIZE_MAX);
-	rc = vv_gc_above(&v->ctx.lineage, newest_spared(v), false, &report);
+	rc = vv_gc_run(&v->ctx.lineage, newest_spared(v), VV_GC_CHEAP, NULL, &report);
 
 	v->retention->bytes_dropped = 0;
 	if (rc) {
@@ -260,15 +301,17 @@ static void complain(struct varve *v)
 
 bool vv_retention_run(struct varve *v, uint64_t bytes)
 {
-	uint64_t keep = vv_conf_number(&v->ctx.conf, "keep");
+	uint64_t every = vv_conf_number(&v->ctx.conf, "keep-every"), cutoff = 0;
 	bool reclaimed = false;
 	int rc;
 
-	if (!keep)
+	if (!is_on(v))
 		return false;
 	rc = update_live(v, bytes);
 	if (rc == 0)
-		rc = drop_below(v, cutoff_of(&v->retention->live, keep), vv_conf_number(&v->ctx.conf, "keep-every"));
+		rc = find_cutoff(v, every, &cutoff);
+	if (rc == 0)
+		rc = drop_below(v, cutoff, every);
 	if (rc == 0 && is_much(v)) {
 		reclaimed = true;
 		rc = reclaim(v);
@@ -282,16 +325,19 @@ bool vv_retention_run(struct varve *v, uint64_t bytes)
 
 void vv_retention_decide(struct varve *v, uint64_t bytes, uint64_t *cutoff, uint64_t *every)
 {
-	uint64_t keep = vv_conf_number(&v->ctx.conf, "keep");
+	int rc;
 
 	*cutoff = 0;
 	*every = vv_conf_number(&v->ctx.conf, "keep-every");
-	if (!keep)
+	if (!is_on(v))
 		return;
-	if (update_live(v, bytes) < 0)
-		complain(v);
-	else
-		*cutoff = cutoff_of(&v->retention->live, keep);
+	rc = update_live(v, bytes);
+	if (rc == 0)
+		rc = find_cutoff(v, *every, cutoff);
+	if (rc == 0)
+		return;
+	*cutoff = 0;
+	complain(v);
 }
 
 void vv_retention_apply(struct varve *v, uint64_t bytes, uint64_t cutoff, uint64_t every)

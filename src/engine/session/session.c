@@ -25,6 +25,8 @@
 #include "engine/write/referenced_layers.h"
 #include "track/write_protect.h"
 #include "track/scan.h"
+#include "vv_config.h"
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,11 +34,11 @@
 #include <unistd.h>
 #include <varve/varve_comm.h>
 
-/* A relative path of the statistics file is resolved when the session is opened, like that of the
- * store. */
-static int place_stats(struct vv_conf *conf)
+/* A relative path of the statistics file or the metrics is resolved when the session is opened, like
+ * that of the store. */
+static int place(struct vv_conf *conf, const char *option)
 {
-	const char *path = vv_conf_text(conf, "stats");
+	const char *path = vv_conf_text(conf, option);
 	char *here = path[0] && path[0] != '/' ? getcwd(NULL, 0) : NULL, *whole = NULL;
 	int rc = 0;
 
@@ -45,7 +47,7 @@ static int place_stats(struct vv_conf *conf)
 	if (here && !whole)
 		rc = VV_ENOMEM;
 	if (whole)
-		rc = vv_conf_set(conf, "stats", whole, vv_conf_origin(conf, "stats"));
+		rc = vv_conf_set(conf, option, whole, vv_conf_origin(conf, option));
 	vv_mem_free(whole);
 	free(here);
 	return rc;
@@ -53,7 +55,6 @@ static int place_stats(struct vv_conf *conf)
 
 static int configure(struct varve *v, const char *options)
 {
-	const char *log;
 	int rc = vv_options_load(&v->ctx.conf, options);
 
 	if (rc == 0)
@@ -61,11 +62,12 @@ static int configure(struct varve *v, const char *options)
 	if (rc == 0 && v->rehearse->last)
 		rc = vv_rehearse_adjust_options(&v->ctx.conf);
 	if (rc == 0)
-		rc = place_stats(&v->ctx.conf);
+		rc = place(&v->ctx.conf, "stats");
+	if (rc == 0)
+		rc = place(&v->ctx.conf, "metrics");
 	if (rc)
 		return rc;
-	log = vv_conf_text(&v->ctx.conf, "log");
-	vv_log_set_level(log[0] == 'e' ? VV_LOG_ERROR : log[0] == 'w' ? VV_LOG_WARN : VV_LOG_INFO);
+	vv_options_apply_log(&v->ctx.conf);
 	v->ctx.digest_kind = vv_conf_text(&v->ctx.conf, "digest")[0] == 's' ? VV_DIGEST_SHA256 : VV_DIGEST_XXH3;
 	v->ctx.digest = vv_digest_of_kind(v->ctx.digest_kind);
 	v->coding->block = (size_t)vv_conf_number(&v->ctx.conf, "block");
@@ -77,7 +79,7 @@ static int configure(struct varve *v, const char *options)
 	v->tracking.audit = (unsigned)vv_conf_number(&v->ctx.conf, "audit");
 	v->pacing.signal = vv_signal_request_signal(vv_conf_text(&v->ctx.conf, "signal"));
 	v->tiles->waiters.copy_when_freed = vv_conf_bool(&v->ctx.conf, "eager");
-	v->tiles->stale = v->tiles->fine = true;
+	v->tiles->stale = true;
 	v->pacing.interval = (struct vv_interval){ vv_conf_real(&v->ctx.conf, "interval"), vv_conf_real(&v->ctx.conf, "overhead"),
 				  vv_conf_real(&v->ctx.conf, "mtbf") };
 	if (vv_conf_number(&v->ctx.conf, "grain"))
@@ -123,12 +125,24 @@ static int open_lineage(struct varve *v, const char *lineage)
 	return rc ? rc : vv_tip_find_newest(v, lineage);
 }
 
+/* The wrappers of src/preload/wrap call the C library through the dynamic linker, which a program
+ * linked with -static lacks. */
+static int check_linking(void)
+{
+	if (!VV_HAVE_INTERPOSE || dlsym(RTLD_DEFAULT, "getrandom"))
+		return 0;
+	return vv_err_set(VV_ENOTSUP, "this program is linked with -static, and varve needs the shared C library: link without -static (libvarve.a may stay)");
+}
+
 static int attach(struct varve *v, const char *url, const char *lineage)
 {
 	struct vv_store_options opt = vv_options_store(&v->ctx.conf, true);
 	int rc = vv_name_check_lineage(lineage);
 	uint64_t token;
 
+	opt.recycle = vv_conf_number(&v->ctx.conf, "keep") > 0;
+	if (rc == 0)
+		rc = check_linking();
 	if (rc == 0 && getrandom(&token, sizeof(token), 0) != (ssize_t)sizeof(token))
 		rc = vv_err_sys(errno, "no random numbers");
 	if (rc == 0)
@@ -202,6 +216,8 @@ static int drain(struct varve *v)
 		met = vv_group_check_call(v->ctx.group, VV_GROUP_CLOSE, 0);
 	}
 	rc = vv_background_report(v);
+	v->background->metrics.open = 0;
+	vv_metrics_file_update(v);
 	return rc ? rc : met;
 }
 
@@ -213,6 +229,8 @@ int varve_close(varve *v)
 
 	if (!v)
 		return 0;
+	if (vv_log_is_inside())
+		return vv_err_set(VV_EINVAL, "varve_close: a function of varve_set_log may not close a session");
 	if (vv_background_in_callback(v))
 		return vv_err_set(VV_EINVAL, "varve_close: a callback may not close its session");
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
@@ -307,6 +325,9 @@ int vv_session_open(const struct varve_comm *comm, const char *store, const char
 		vv_err_save(rc, &error);
 		free_session(v);
 		vv_err_restore(&error);
+	} else {
+		v->background->metrics = (struct vv_metrics){ .open = 1, .opened_ns = vv_clock_wall_ns() };
+		vv_metrics_file_update(v);
 	}
 	pthread_setcancelstate(cancel, NULL);
 	if (rc)

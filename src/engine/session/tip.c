@@ -53,6 +53,7 @@ void vv_tip_continue(struct varve *v, uint64_t epoch, struct vv_run_table *table
 	v->tip.written_here = v->tip.compared = false;
 	v->tip.epoch = epoch;
 	v->newest = epoch;
+	v->tip.continued = epoch ? 0 : v->tip.continued;
 	v->tip.first_failed = 0; /* it may be the epoch that is continued */
 	for (size_t i = 0; i < v->n_regions; i++)
 		v->region[i]->adopted = v->region[i]->restored = false;
@@ -76,6 +77,18 @@ void vv_tip_step_back(struct varve *v, uint64_t epoch)
 	vv_region_forget(v);
 }
 
+void vv_tip_begin_after(struct varve *v, uint64_t epoch)
+{
+	vv_tip_step_back(v, 0);
+	v->tip.continued = epoch;
+	v->newest = epoch;
+}
+
+uint64_t vv_tip_parent(const struct varve *v)
+{
+	return v->tip.epoch ? v->tip.epoch : v->tip.continued;
+}
+
 void vv_tip_begin_era(struct varve *v)
 {
 	uint64_t failed = v->tip.first_failed;
@@ -85,6 +98,7 @@ void vv_tip_begin_era(struct varve *v)
 	vv_provenance_reset(&v->ctx.lineage);
 	vv_tip_new_era(v);
 	vv_tip_step_back(v, 0);
+	v->tip.continued = 0;
 	v->tip.first_failed = failed;
 }
 
@@ -212,6 +226,7 @@ void vv_tip_set_token(struct varve *v, uint64_t token)
 
 void vv_tip_continue_none(struct varve *v)
 {
+	v->tip.continued = 0;
 	v->tip.epoch = 0;
 }
 

@@ -12,6 +12,11 @@ void vv_tip_continue(struct varve *v, uint64_t epoch, struct vv_run_table *table
 /* The epoch just accepted is rejected after all. The next one continues `epoch` as it is in the
  * store. */
 void vv_tip_step_back(struct varve *v, uint64_t epoch);
+/* The next epoch continues the content of `epoch`, but none of its layers: they belong to other
+ * parts of the state. */
+void vv_tip_begin_after(struct varve *v, uint64_t epoch);
+/* The parent that the next commit record names; 0: none. */
+uint64_t vv_tip_parent(const struct varve *v);
 /* The store differs from the session's knowledge. The next epoch refers to nothing in the store and
  * begins a new era. */
 void vv_tip_begin_era(struct varve *v);

@@ -1,5 +1,5 @@
-/* Blocks that are needed in full are copied unchanged. Of other blocks the needed extents are
- * decoded, gathered and compressed again. Positions never change, so references stay valid. */
+/* Blocks that are needed in full are copied unchanged, also those that are differences to others. Of
+ * other blocks the needed extents are decoded, gathered and compressed again. Positions never change, so references stay valid. */
 #include "engine/upkeep/compact.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -10,7 +10,7 @@
 #include "engine/lineage/layer_file.h"
 #include <string.h>
 
-enum { GATHER = 1 << 20, SLACK = 4096 };
+enum { GATHER = 1 << 20, AHEAD = 8 /* blocks that are read ahead */ };
 
 /* The number of the block's bytes that are needed. */
 static uint64_t needed_of(const struct vv_blocks *b, size_t k, const struct vv_extents *need)
@@ -49,7 +49,7 @@ int vv_compact_plan(const struct vv_lineage *lin, const struct vv_reachable_laye
 	meta = f->get->size - f->frame.section[0].off - head;
 	share = stored > 0 ? needed / stored : 1;
 	out->needed = (uint64_t)(needed + share * (double)meta) + (l->chain ? head : 0);
-	out->worth = f->get->size > out->needed + out->needed / 8 + SLACK;
+	out->size = f->get->size;
 	vv_layer_file_close(f);
 	return 0;
 }
@@ -96,16 +96,19 @@ static int flush(struct writer *w)
 static int copy_whole(struct writer *w, size_t k)
 {
 	const struct vv_block *b = &w->from->blocks.v[k];
+	size_t n = 0;
+	const struct vv_delta_base *base = vv_delta_bases_of(&w->from->blocks.bases, k, &n);
 	int rc = flush(w);
 
 	for (size_t e = b->extent; rc == 0 && e < b->extent + b->n_extents; e++)
 		rc = vv_payload_extent_add(&w->blocks.extent, w->from->blocks.extent.v[e].pos,
 					   w->from->blocks.extent.v[e].len, 0);
-	/* read_block checks the stored bytes; those of a compressed block are then in w->stored */
 	if (rc == 0)
-		rc = vv_layer_file_read_block(w->from, k, w->raw, w->stored);
+		rc = vv_layer_file_read_stored(w->from, k, w->stored);
 	if (rc == 0)
-		rc = emit(w, b->codec, b->raw_len, b->codec ? w->stored : w->raw, b->stored_len);
+		rc = emit(w, b->codec, b->raw_len, w->stored, b->stored_len);
+	if (rc == 0 && base)
+		rc = vv_delta_bases_add(&w->blocks.bases, w->blocks.n - 1, base, n);
 	return rc;
 }
 
@@ -154,14 +157,23 @@ static int copy_part(struct writer *w, size_t k)
 	return rc;
 }
 
+static void expect(struct writer *w, size_t k)
+{
+	if (k < w->from->blocks.n && needed_of(&w->from->blocks, k, w->need))
+		vv_store_get_advise(w->from->get, VV_STORE_SOON, w->from->blocks.v[k].off, w->from->blocks.v[k].stored_len);
+}
+
 static int copy_blocks(struct writer *w)
 {
 	int rc = 0;
 
+	for (size_t k = 0; k < AHEAD; k++)
+		expect(w, k);
 	for (size_t k = 0; rc == 0 && k < w->from->blocks.n; k++) {
 		uint64_t needed = needed_of(&w->from->blocks, k, w->need);
 
-		if (needed == w->from->blocks.v[k].raw_len)
+		expect(w, k + AHEAD);
+		if (needed == w->from->blocks.v[k].raw_len || (needed && w->from->blocks.v[k].codec == VV_CODEC_DELTA))
 			rc = copy_whole(w, k);
 		else if (needed)
 			rc = copy_part(w, k);
@@ -233,7 +245,7 @@ static int put_tail(struct writer *w, bool chain, struct vv_buf *out)
 	if (chain) {
 		rc = vv_layer_file_head_bytes(w->from, &head, &n);
 		if (rc == 0)
-			rc = vv_layer_put_tail_kept(&w->from->frame, head, &w->blocks, &w->digests, &w->copies, &w->from->eras, code,
+			rc = vv_layer_put_tail_kept(&w->from->frame, head, &w->from->head, &w->blocks, &w->digests, &w->copies, &w->from->eras, code,
 						    w->put->written, out);
 		vv_mem_free(head);
 		return rc;
@@ -304,7 +316,7 @@ int vv_compact_layer(const struct vv_lineage *lin, const struct vv_reachable_lay
 	if (rc == 0)
 		rc = make_buffers(&w);
 	if (rc == 0)
-		rc = vv_store_put_open(lin->store, w.from->object, 0, &w.put);
+		rc = vv_store_put_open(lin->store, w.from->object, *size, &w.put);
 	if (rc == 0)
 		rc = write_layer(&w, l->chain);
 	if (rc == 0) {

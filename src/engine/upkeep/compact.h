@@ -6,11 +6,11 @@
 
 struct vv_compact_plan {
 	uint64_t needed; /* approximate bytes of the layer with only its needed content */
-	bool worth;      /* is it enough smaller? */
+	uint64_t size;   /* its bytes now */
 };
 
 int vv_compact_plan(const struct vv_lineage *lin, const struct vv_reachable_layer *l, struct vv_compact_plan *out);
-/* Replaces the layer's object in one step; *size gets its new length. */
+/* Replaces the layer's object in one step. *size: its expected length; gets its new length. */
 int vv_compact_layer(const struct vv_lineage *lin, const struct vv_reachable_layer *l, uint64_t *size);
 
 #endif

@@ -17,6 +17,18 @@ struct differ {
 	struct vv_diff_region out;
 };
 
+/* A number with a sign, an exponent and a mantissa. With `finite` it has no infinities, and one NaN. */
+static double small_number(unsigned v, unsigned exponent, unsigned mantissa, bool finite)
+{
+	unsigned top = (1u << exponent) - 1, e = v >> mantissa & top, m = v & ((1u << mantissa) - 1);
+	int scale = (int)(e ? e : 1) - (int)(top / 2) - (int)mantissa;
+	double x = ldexp(e ? m + (1u << mantissa) : m, scale);
+
+	if (e == top && (!finite || m == (1u << mantissa) - 1))
+		x = finite || m ? NAN : INFINITY;
+	return v >> (exponent + mantissa) ? -x : x;
+}
+
 /* An element as a number. Complex elements are compared as pairs, so they never come here. */
 static double number(unsigned type, const uint8_t *p)
 {
@@ -53,18 +65,27 @@ static double number(unsigned type, const uint8_t *p)
 		return (double)v.u64;
 	case VV_TYPE_F32:
 		return v.f32;
+	case VV_TYPE_BF16:
+		return small_number(v.u16, 8, 7, false);
+	case VV_TYPE_F16:
+		return small_number(v.u16, 5, 10, false);
+	case VV_TYPE_F8_E4M3:
+		return small_number(v.u8, 4, 3, true);
+	case VV_TYPE_F8_E5M2:
+		return small_number(v.u8, 5, 2, false);
 	default:
 		return v.f64;
 	}
 }
 
-/* The type of the compared parts: a complex number has two of them. */
+/* The type of the compared parts: a complex number has two of them. A field of a record may be
+ * bytes. */
 static unsigned part_type(unsigned type)
 {
-	return type == VV_TYPE_C64 ? VV_TYPE_F32 : type == VV_TYPE_C128 ? VV_TYPE_F64 : type;
+	return type == VV_TYPE_BYTES ? VV_TYPE_U8 : type == VV_TYPE_C64 ? VV_TYPE_F32 : type == VV_TYPE_C128 ? VV_TYPE_F64 : type;
 }
 
-static void compare_part(struct vv_diff_region *o, double x, double y, uint64_t element)
+static void compare_part(struct vv_diff_region *o, double x, double y, uint64_t element, const char *field)
 {
 	double gap = fabs(x - y), scale = fmax(fabs(x), fabs(y));
 	double rel = isinf(scale) ? 1 : scale > 0 ? gap / scale : 0;
@@ -81,25 +102,42 @@ static void compare_part(struct vv_diff_region *o, double x, double y, uint64_t 
 	if (gap > o->max_abs) {
 		o->max_abs = gap;
 		o->max_abs_at = element;
+		o->max_abs_field = field;
 	}
 	if (rel > o->max_rel) {
 		o->max_rel = rel;
 		o->max_rel_at = element;
+		o->max_rel_field = field;
 	}
+}
+
+/* Compares n bytes of one type, which belong to one element. */
+static void compare_parts(struct vv_diff_region *o, unsigned type, const uint8_t *x, const uint8_t *y, size_t n, uint64_t element, const char *field)
+{
+	unsigned part = part_type(type);
+	size_t step = vv_head_type_size(part);
+
+	for (size_t k = 0; k < n; k += step)
+		compare_part(o, number(part, x + k), number(part, y + k), element, field);
 }
 
 static void compare_elements(struct differ *d, uint64_t at, size_t n)
 {
 	struct vv_diff_region *o = &d->out;
-	unsigned part = part_type(o->a->type);
-	size_t size = vv_head_type_size(o->a->type), step = vv_head_type_size(part);
+	const struct vv_record *r = o->a->record;
+	size_t size = vv_head_element_size(o->a);
 
 	for (size_t i = 0; i + size <= n; i += size) {
-		if (memcmp(d->x + i, d->y + i, size) == 0)
+		const uint8_t *x = d->x + i, *y = d->y + i;
+
+		if (memcmp(x, y, size) == 0)
 			continue;
 		o->elements++;
-		for (size_t k = 0; k < size; k += step)
-			compare_part(o, number(part, d->x + i + k), number(part, d->y + i + k), (at + i) / size);
+		for (uint32_t k = 0; r && k < r->n; k++)
+			compare_parts(o, r->field[k].type, x + r->field[k].offset, y + r->field[k].offset, r->field[k].bytes, (at + i) / size,
+				      r->field[k].name);
+		if (!r)
+			compare_parts(o, o->a->type, x, y, size, (at + i) / size, NULL);
 	}
 }
 
@@ -154,10 +192,11 @@ static int compare_region(struct differ *d, const struct vv_runs *a, const struc
 {
 	int one_lineage = d->a->lineage->store == d->b->lineage->store &&
 			  memcmp(d->a->lineage->id, d->b->lineage->id, 16) == 0;
+	size_t window = WINDOW - WINDOW % (d->out.typed ? vv_head_element_size(d->out.a) : 1); /* whole elements */
 	int rc = 0;
 
-	for (uint64_t at = 0; rc == 0 && at < len; at += WINDOW) {
-		size_t n = len - at < WINDOW ? (size_t)(len - at) : WINDOW;
+	for (uint64_t at = 0; rc == 0 && at < len; at += window) {
+		size_t n = len - at < window ? (size_t)(len - at) : window;
 
 		if (!one_lineage || !same_places(a, b, at, n)) {
 			rc = read_window(d, d->a, a, at, n, d->x);
@@ -185,7 +224,7 @@ static int diff_one(struct differ *d, const struct vv_run_table_region *a, const
 		*differ = true;
 		return 0;
 	}
-	d->out.typed = a->shape.type == b->shape.type && a->shape.type != VV_TYPE_BYTES;
+	d->out.typed = a->shape.type == b->shape.type && a->shape.record == b->shape.record && a->shape.type != VV_TYPE_BYTES;
 	rc = compare_region(d, &a->runs, &b->runs, a->shape.len < b->shape.len ? a->shape.len : b->shape.len);
 	if (d->out.bytes || !vv_head_same_shape(&a->shape, &b->shape))
 		*differ = true;

@@ -19,6 +19,7 @@ struct vv_diff_region {
 	uint64_t elements;
 	double max_abs, max_rel;
 	uint64_t max_abs_at, max_rel_at;
+	const char *max_abs_field, *max_rel_field; /* of records, else NULL */
 	uint64_t nan; /* elements that are NaN in one of the two only */
 };
 

@@ -5,13 +5,17 @@
 #include "engine/upkeep/gc.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "engine/lineage/label.h"
 #include "engine/upkeep/compact.h"
 #include "engine/write/index_cache.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { EMPTY = 1024 }; /* a layer of this size has nothing to remove */
+enum {
+	EMPTY = 1024, /* a layer of this size has nothing to remove */
+	SLACK = 4096, /* fewer bytes are not worth a rewriting */
+};
 
 uint64_t vv_gc_newest(const struct vv_listing *l, const struct vv_reachable *r)
 {
@@ -25,11 +29,22 @@ bool vv_gc_is_placeholder(const struct vv_reachable_layer *l, uint64_t newest)
 	return !l->chain && l->need.n == 0 && vv_run_epoch(l->layer) >= newest && l->size <= EMPTY;
 }
 
-static int mark(struct vv_reachable *r, const struct vv_listing *l)
+static uint64_t count_bytes(const struct vv_reachable *r)
 {
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < r->n; i++)
+		sum += r->v[i].size;
+	return sum;
+}
+
+static int mark(struct vv_reachable *r, const struct vv_listing *l, const struct vv_progress *progress)
+{
+	uint64_t bytes = count_bytes(r);
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < l->n_epochs; i++) {
+		vv_progress_report(progress, 0, bytes);
 		rc = vv_reachable_add_epoch(r, l, l->epoch[i]);
 		if (rc == VV_EDAMAGED && l->epoch[i] <= r->floor)
 			rc = 0;
@@ -37,11 +52,14 @@ static int mark(struct vv_reachable *r, const struct vv_listing *l)
 			vv_err_context(rc, "gc stopped at epoch %" PRIu64 ", nothing was changed (drop the epoch if it is lost)",
 				       l->epoch[i]);
 	}
-	if (rc == 0)
-		rc = vv_reachable_sort(r);
+	if (rc)
+		return rc;
+	rc = vv_reachable_sort(r);
 	if (rc == 0)
 		rc = vv_reachable_add_copies(r, false);
-	return rc ? rc : vv_reachable_sort(r);
+	if (rc == 0)
+		rc = vv_reachable_sort(r);
+	return rc == VV_EDAMAGED ? vv_err_context(rc, "gc stopped, nothing was changed") : rc;
 }
 
 /* Where ranks have stores of their own, the needs of others for these layers are not visible
@@ -96,21 +114,32 @@ static int remove_layer(const struct vv_lineage *lin, uint64_t layer)
 
 /* The layer with the highest number stays, emptied: it records that its number was used. No number
  * is used twice. */
-static int keep_number(const struct vv_lineage *lin, const struct vv_reachable_layer *l, uint64_t newest, bool dry_run,
+static int keep_number(const struct vv_lineage *lin, const struct vv_reachable_layer *l, uint64_t newest, enum vv_gc_effort effort,
 		       struct vv_gc_report *out)
 {
 	uint64_t size = l->size;
-	int rc = dry_run || vv_gc_is_placeholder(l, newest) ? 0 : vv_compact_layer(lin, l, &size);
+	int rc = 0;
 
+	if (effort != VV_GC_DRY_RUN && !vv_gc_is_placeholder(l, newest)) {
+		size = 0;
+		rc = vv_compact_layer(lin, l, &size);
+	}
 	out->kept++;
 	out->bytes_after += size;
 	out->bytes_needed += size;
 	return rc == VV_EDAMAGED ? 0 : rc;
 }
 
-static int treat(const struct vv_lineage *lin, const struct vv_reachable_layer *l, uint64_t floor, uint64_t newest, bool dry_run,
+/* Is the rewritten layer enough smaller? */
+static bool is_worth(const struct vv_compact_plan *p, enum vv_gc_effort effort)
+{
+	return p->size > p->needed + (effort == VV_GC_CHEAP ? p->needed : p->needed / 8) + SLACK;
+}
+
+static int treat(const struct vv_lineage *lin, const struct vv_reachable_layer *l, uint64_t floor, uint64_t newest, enum vv_gc_effort effort,
 		 struct vv_gc_report *out)
 {
+	bool dry_run = effort == VV_GC_DRY_RUN;
 	struct vv_compact_plan plan = { 0 };
 	uint64_t size = l->size;
 	int rc;
@@ -123,7 +152,7 @@ static int treat(const struct vv_lineage *lin, const struct vv_reachable_layer *
 		return 0;
 	}
 	if (!l->chain && l->need.n == 0 && vv_run_epoch(l->layer) >= newest)
-		return keep_number(lin, l, newest, dry_run, out);
+		return keep_number(lin, l, newest, effort, out);
 	if (!l->chain && l->need.n == 0) {
 		out->removed++;
 		return dry_run ? 0 : remove_layer(lin, l->layer);
@@ -131,7 +160,7 @@ static int treat(const struct vv_lineage *lin, const struct vv_reachable_layer *
 	rc = vv_compact_plan(lin, l, &plan);
 	if (rc)
 		return rc;
-	if (plan.worth) {
+	if (is_worth(&plan, effort)) {
 		size = plan.needed;
 		rc = dry_run ? 0 : vv_compact_layer(lin, l, &size);
 		out->rewritten++;
@@ -222,27 +251,28 @@ static int remove_if_empty(struct vv_store *s, const char *dir)
 	return 0;
 }
 
-int vv_gc_sweep(const struct vv_lineage *lin, const struct vv_listing *l, const struct vv_reachable *r, bool dry_run,
-		struct vv_gc_report *out)
+int vv_gc_sweep(const struct vv_lineage *lin, const struct vv_listing *l, const struct vv_reachable *r, enum vv_gc_effort effort,
+		const struct vv_progress *progress, struct vv_gc_report *out)
 {
-	uint64_t newest = vv_gc_newest(l, r);
+	bool dry_run = effort == VV_GC_DRY_RUN;
+	uint64_t newest = vv_gc_newest(l, r), bytes = count_bytes(r);
 	int rc = dry_run ? 0 : sweep_leftovers(lin);
 
 	if (rc == 0 && !dry_run)
 		rc = forget_caches(lin);
-	for (size_t i = 0; rc == 0 && i < r->n; i++)
-		rc = treat(lin, &r->v[i], r->floor, newest, dry_run, out);
+	for (size_t i = 0; rc == 0 && i < r->n; i++) {
+		rc = treat(lin, &r->v[i], r->floor, newest, effort, out);
+		vv_progress_report(progress, out->bytes_before, bytes);
+	}
+	if (rc == 0 && !dry_run)
+		rc = vv_label_sweep(lin, l);
 	if (rc == 0 && !dry_run)
 		rc = each_folder(lin, remove_if_empty);
 	return rc;
 }
 
-int vv_gc_run(const struct vv_lineage *lin, bool dry_run, struct vv_gc_report *out)
-{
-	return vv_gc_above(lin, 0, dry_run, out);
-}
-
-int vv_gc_above(const struct vv_lineage *lin, uint64_t floor, bool dry_run, struct vv_gc_report *out)
+int vv_gc_run(const struct vv_lineage *lin, uint64_t floor, enum vv_gc_effort effort, const struct vv_progress *progress,
+	      struct vv_gc_report *out)
 {
 	struct vv_gc_report report = { 0 };
 	struct vv_listing l = { 0 };
@@ -255,11 +285,11 @@ int vv_gc_above(const struct vv_lineage *lin, uint64_t floor, bool dry_run, stru
 		rc = vv_reachable_init(&r, lin, &l);
 	r.floor = floor;
 	if (rc == 0)
-		rc = mark(&r, &l);
+		rc = mark(&r, &l, progress);
 	if (rc == 0)
 		rc = look(lin, 0, &report.unfinished);
 	if (rc == 0)
-		rc = vv_gc_sweep(lin, &l, &r, dry_run, &report);
+		rc = vv_gc_sweep(lin, &l, &r, effort, progress, &report);
 	vv_reachable_fini(&r);
 	vv_catalog_listing_fini(&l);
 	if (rc == 0)

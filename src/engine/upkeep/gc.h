@@ -2,6 +2,7 @@
 #ifndef VV_ENGINE_UPKEEP_GC_H
 #define VV_ENGINE_UPKEEP_GC_H
 
+#include "base/progress.h"
 #include "engine/upkeep/reachable.h"
 
 struct vv_gc_unfinished { /* files that a writer began and did not finish before it died */
@@ -21,15 +22,22 @@ struct vv_gc_report {
  * nothing while a process writes the lineage, nor in a remote store, where leftovers expire by
  * age. */
 int vv_gc_find_unfinished(const struct vv_lineage *lin, uint64_t from, struct vv_gc_unfinished *out);
+enum vv_gc_effort {
+	VV_GC_DRY_RUN,  /* nothing is changed; the report gives the result of VV_GC_THOROUGH */
+	VV_GC_THOROUGH, /* layers are rewritten that become an eighth smaller */
+	/* While a program runs: layers are rewritten that become half as large. Disk use stays below
+	 * twice the live data, and little is written twice. */
+	VV_GC_CHEAP,
+};
+
 /* The caller holds the lineage's lock. A crash at any moment leaves every live epoch as it was.
- * With dry_run nothing is changed, and the report gives the expected result. */
-int vv_gc_run(const struct vv_lineage *lin, bool dry_run, struct vv_gc_report *out);
-/* The same, where epochs up to `floor` may be damaged: no layer up to it is changed, since they may
- * need any of those. */
-int vv_gc_above(const struct vv_lineage *lin, uint64_t floor, bool dry_run, struct vv_gc_report *out);
+ * Where epochs up to `floor` may be damaged, no layer up to it is changed, since they may need any
+ * of those. progress (may be NULL): in bytes of layers. */
+int vv_gc_run(const struct vv_lineage *lin, uint64_t floor, enum vv_gc_effort effort, const struct vv_progress *progress,
+	      struct vv_gc_report *out);
 /* The second half: all needs are known and sorted. */
-int vv_gc_sweep(const struct vv_lineage *lin, const struct vv_listing *l, const struct vv_reachable *r, bool dry_run,
-		struct vv_gc_report *out);
+int vv_gc_sweep(const struct vv_lineage *lin, const struct vv_listing *l, const struct vv_reachable *r, enum vv_gc_effort effort,
+		const struct vv_progress *progress, struct vv_gc_report *out);
 /* The highest number of a layer or an epoch: such a layer stays, emptied, even if no epoch needs
  * it. */
 uint64_t vv_gc_newest(const struct vv_listing *l, const struct vv_reachable *r);

@@ -221,7 +221,7 @@ static int sweep(struct places *p, struct vv_gc_report *out)
 	if (!vv_group_leads_storage_node(p->g))
 		return 0;
 	forget_others(&p->reach);
-	return vv_gc_sweep(&p->ctx->lineage, &p->list, &p->reach, false, out);
+	return vv_gc_sweep(&p->ctx->lineage, &p->list, &p->reach, VV_GC_CHEAP, NULL, out);
 }
 
 int vv_gc_ranks_gc(struct vv_context *ctx, uint64_t floor, struct vv_gc_report *out)

@@ -86,13 +86,6 @@ static void sort_and_join(struct vv_reachable_layer *l)
 	e->n = l->n_sorted = n;
 }
 
-int vv_reachable_sort(struct vv_reachable *r)
-{
-	for (size_t i = 0; i < r->n; i++)
-		sort_and_join(&r->v[i]);
-	return 0;
-}
-
 static int add_need(struct vv_reachable_layer *l, uint64_t pos, uint64_t len)
 {
 	if (vv_payload_extent_add(&l->need, pos, len, 1) < 0)
@@ -107,6 +100,92 @@ int vv_reachable_add_need(struct vv_reachable *r, uint64_t layer, uint64_t pos, 
 	struct vv_reachable_layer *l = place(r, layer);
 
 	return l ? add_need(l, pos, len) : VV_ENOMEM;
+}
+
+static bool is_needed(const struct vv_extents *need, const struct vv_blocks *b, const struct vv_block *k)
+{
+	bool any = false;
+
+	for (size_t e = k->extent; !any && e < k->extent + k->n_extents; e++) {
+		size_t i = vv_payload_extent_find(need, b->extent.v[e].pos);
+
+		any = i < need->n && need->v[i].pos < b->extent.v[e].pos + b->extent.v[e].len;
+	}
+	return any;
+}
+
+/* Adds the rest of a needed block, and its bases. */
+static int add_block(struct vv_reachable *r, uint64_t layer, const struct vv_blocks *b, size_t k)
+{
+	size_t n = 0;
+	const struct vv_delta_base *base = vv_delta_bases_of(&b->bases, k, &n);
+	int rc = 0;
+
+	for (size_t e = b->v[k].extent; rc == 0 && e < b->v[k].extent + b->v[k].n_extents; e++)
+		rc = vv_reachable_add_need(r, layer, b->extent.v[e].pos, b->extent.v[e].len);
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		if (base[i].epoch)
+			rc = vv_reachable_add_need(r, vv_run_layer(base[i].epoch, vv_run_rank(layer)), base[i].pos, base[i].len);
+	return rc;
+}
+
+static int add_deltas(struct vv_reachable *r, const struct vv_reachable_layer *l)
+{
+	struct vv_extents need = l->need; /* while adding, r->v and its lists may move */
+	struct vv_layer_file *f = NULL;
+	uint64_t layer = l->layer;
+	int rc = vv_layer_file_open(r->lin, layer, VV_LAYER_FILE_BLOCKS, &f);
+	bool *needed = rc ? NULL : vv_mem_new(f->blocks.bases.n_blocks, sizeof(*needed));
+
+	if (rc == 0 && !needed)
+		rc = VV_ENOMEM;
+	for (size_t i = 0; rc == 0 && i < f->blocks.bases.n_blocks; i++)
+		needed[i] = is_needed(&need, &f->blocks, &f->blocks.v[f->blocks.bases.block[i].block]);
+	for (size_t i = 0; rc == 0 && i < f->blocks.bases.n_blocks; i++)
+		if (needed[i])
+			rc = add_block(r, layer, &f->blocks, f->blocks.bases.block[i].block);
+	vv_mem_free(needed);
+	vv_layer_file_close(f);
+	return rc;
+}
+
+static int look_for_deltas(struct vv_reachable *r, struct vv_reachable_layer *l)
+{
+	struct vv_layer_file *f = NULL;
+	uint64_t layer = l->layer;
+	int rc;
+
+	if (!l->present || l->no_deltas || !l->need.n)
+		return 0;
+	rc = vv_layer_file_open(r->lin, l->layer, 0, &f);
+	if (rc == 0)
+		l->no_deltas = !vv_layer_find(&f->frame, VV_SECTION_BASES);
+	vv_layer_file_close(f);
+	if (rc == 0 && !l->no_deltas)
+		rc = add_deltas(r, l);
+	if (rc == 0 || rc == VV_ENOMEM || (!r->tolerant && vv_run_epoch(layer) > r->floor))
+		return rc;
+	find(r, layer)->unread = true;
+	vv_err_clear();
+	return 0;
+}
+
+/* Bases lie in older layers, so the newest layers come first. Missing layers may get entries
+ * meanwhile. */
+int vv_reachable_sort(struct vv_reachable *r)
+{
+	uint64_t layer;
+	int rc = 0;
+
+	for (size_t i = 0; i < r->n; i++)
+		sort_and_join(&r->v[i]);
+	for (size_t i = r->n; rc == 0 && i-- > 0; i = position(r, layer)) {
+		layer = r->v[i].layer;
+		sort_and_join(&r->v[i]);
+		rc = look_for_deltas(r, &r->v[i]);
+		sort_and_join(find(r, layer));
+	}
+	return rc;
 }
 
 /* Adds the copies that one layer records for its needs. */

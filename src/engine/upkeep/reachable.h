@@ -12,6 +12,8 @@ struct vv_reachable_layer {
 	bool chain;   /* a live epoch's own layer, or an ancestor whose head it needs */
 	struct vv_extents need; /* after vv_reachable_sort: ascending, disjoint */
 	size_t n_sorted;         /* how many of them there were at the last vv_reachable_sort */
+	bool unread;             /* its bases are not known: it could not be read (tolerant) */
+	bool no_deltas;          /* none of its blocks is a difference to another layer's */
 };
 
 struct vv_reachable {
@@ -19,6 +21,7 @@ struct vv_reachable {
 	struct vv_reachable_layer *v; /* ascending */
 	size_t n, cap;
 	uint64_t floor; /* all layers of epochs up to this one are needed; 0: no floor */
+	bool tolerant;  /* an unreadable layer needs nothing of others */
 };
 
 int vv_reachable_init(struct vv_reachable *r, const struct vv_lineage *lin, const struct vv_listing *l);
@@ -33,7 +36,9 @@ int vv_reachable_add_need(struct vv_reachable *r, uint64_t layer, uint64_t pos, 
 /* After vv_reachable_sort: adds the other copies of needed bytes of present layers, with
  * `elsewhere` also those in other stores. Call vv_reachable_sort again afterwards. */
 int vv_reachable_add_copies(struct vv_reachable *r, bool elsewhere);
-/* Sorts and merges the extents. */
+/* Sorts and merges the extents, and adds those that the needed blocks are differences to. A block
+ * that is a difference is needed in full or not at all. VV_EDAMAGED if a layer's needs cannot be
+ * read. */
 int vv_reachable_sort(struct vv_reachable *r);
 
 #endif

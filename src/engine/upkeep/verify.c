@@ -142,6 +142,20 @@ static int note(struct verifier *v, int rc)
 	return rc;
 }
 
+/* The same for damage in a layer: at these positions, or (NULL) anywhere. */
+static int note_layer(struct verifier *v, int rc, uint64_t layer, const struct vv_extent *at)
+{
+	bool damaged = rc == VV_EDAMAGED || rc == VV_ENOENT || rc == VV_ENOTSUP;
+
+	rc = note(v, rc);
+	if (rc || !damaged)
+		return rc;
+	pthread_mutex_lock(&v->lock);
+	rc = vv_affected_epochs_damage(&v->report.affected, layer, at);
+	pthread_mutex_unlock(&v->lock);
+	return rc;
+}
+
 /* ---- one layer ------------------------------------------------------------------------------- */
 
 /* Checks the digests of the chunks in the block. A chunk in two blocks (only where chunks are
@@ -184,13 +198,14 @@ static void check_block(void *arg, size_t k)
 	const struct vv_block *b = &v->file->blocks.v[k];
 	struct vv_budget_buffer *room = vv_budget_take(&v->rooms, (size_t)b->raw_len + (b->codec ? b->stored_len : 0),
 					     vv_codec_decode_takes(b->codec, b->stored_len, b->raw_len));
+	const struct vv_extent *first = &v->file->blocks.extent.v[b->extent], *last = first + b->n_extents - 1;
 	int rc = room ? vv_layer_file_read_block(v->file, k, room->bytes, room->bytes + b->raw_len) : VV_ENOMEM;
 
 	if (rc == 0)
 		rc = check_chunks(v, k, room->bytes);
 	if (room)
 		vv_budget_give(&v->rooms, room);
-	rc = note(v, rc);
+	rc = note_layer(v, rc, v->file->layer, &(struct vv_extent){ first->pos, last->pos + last->len - first->pos });
 	pthread_mutex_lock(&v->lock);
 	if (rc && !v->failure.code)
 		vv_err_save(rc, &v->failure);
@@ -227,16 +242,16 @@ static int check_layer(struct verifier *v, const struct vv_reachable_layer *l)
 
 	v->report.layers++;
 	if (rc)
-		return note(v, rc);
+		return note_layer(v, rc, l->layer, NULL);
 	v->report.blocks += v->file->blocks.n;
 	v->report.bytes += v->file->get->size;
-	rc = note(v, vv_layer_file_check_header(v->file));
+	rc = note_layer(v, vv_layer_file_check_header(v->file), l->layer, NULL);
 	if (rc == 0)
-		rc = note(v, vv_layer_file_check_sections(v->file));
+		rc = note_layer(v, vv_layer_file_check_sections(v->file), l->layer, NULL);
 	if (rc == 0)
-		rc = note(v, check_copies(v));
+		rc = note_layer(v, check_copies(v), l->layer, NULL);
 	if (rc == 0)
-		rc = note(v, check_needed(v->file, &l->need));
+		rc = note_layer(v, check_needed(v->file, &l->need), l->layer, NULL);
 	if (rc == 0) {
 		vv_store_each(v->lin->store, v->pool, false, v->file->blocks.n, check_block, v);
 		rc = v->failure.code ? vv_err_restore(&v->failure) : 0;
@@ -408,13 +423,18 @@ static int check_live(struct verifier *v, const struct vv_listing *all, const st
 	struct vv_reachable r = { 0 };
 	int rc = vv_reachable_init(&r, v->lin, all);
 
+	r.tolerant = true;
 	if (rc == 0 && v->lin->recovered) {
 		vv_err_set(VV_EDAMAGED, "'%s/%s/lineage': the record is missing or damaged (the next writer restores it)",
 			   v->lin->store->url, v->lin->name);
 		rc = note(v, VV_EDAMAGED);
 	}
 	for (size_t i = 0; rc == 0 && i < live->n_epochs; i++) {
+		size_t before = v->found.noted;
+
 		rc = check_epoch(v, &r, live, live->epoch[i]);
+		if (rc == 0 && v->found.noted > before)
+			rc = vv_affected_epochs_add(&v->report.affected, live->epoch[i]);
 		reach_own(&r, live->epoch[i]);
 	}
 	if (rc == 0)
@@ -448,12 +468,15 @@ static int make_pass(struct verifier *v, uint64_t epoch, bool *gone)
 	int rc = vv_catalog_list(v->lin, 0, &all);
 
 	vv_provenance_forget(v->lin);
+	vv_affected_epochs_fini(&v->report.affected);
 	v->report = (struct vv_verify_report){ 0 };
 	v->all = &all;
 	v->total = v->done = 0;
 	*gone = false;
 	if (rc == 0)
 		rc = check_live(v, &all, live);
+	if (rc == 0)
+		rc = vv_affected_epochs_find(&v->report.affected, v->lin, live);
 	if (rc == 0 && v->found.noted)
 		rc = look_again(v->lin, live, gone);
 	if (rc == 0 && *gone && epoch) {
@@ -492,5 +515,7 @@ int vv_verify_run(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t e
 	vv_budget_fini(&v.rooms);
 	if (rc == 0)
 		*out = v.report;
+	else
+		vv_affected_epochs_fini(&v.report.affected);
 	return rc;
 }

@@ -4,6 +4,7 @@
 
 #include "base/pool.h"
 #include "base/progress.h"
+#include "engine/upkeep/affected_epochs.h"
 #include "engine/upkeep/gc.h"
 
 struct vv_verify_report {
@@ -16,6 +17,7 @@ struct vv_verify_report {
 	size_t elsewhere;
 	uint32_t ranks;   /* of the newest epoch with such layers */
 	char elsewhere_ranks[VV_CATALOG_RANKS]; /* and the ranks that they belong to */
+	struct vv_affected_epochs affected; /* by the problems; the caller frees it */
 };
 
 /* Called once for every problem, by the thread that runs the check. The text names the object and

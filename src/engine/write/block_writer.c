@@ -1,12 +1,15 @@
 /* A ring of blocks: the caller fills one while others are being compressed, and a thread writes
  * them in order. While that thread waits for the sink, the pool continues to hash and compress.
- * Plain bytes are written from their own memory, without a copy, if they stay unchanged. With
- * `on_caller` there is one block and no thread. */
+ * Plain bytes are written from their own memory, without a copy, if they stay unchanged. A store
+ * that writes several blocks at the same time needs them aligned; if they are not, they are copied
+ * while they are checked. With `on_caller` there is one block and no thread. */
 #include "engine/write/block_writer.h"
 #include "engine/write/codec_choice.h"
+#include "engine/write/delta_source.h"
 #include "engine/write/block_list.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "codec/context_pool.h"
 #include "codec/section.h"
 #include "track/write_protect.h"
 #include "track/thread.h"
@@ -30,8 +33,16 @@ enum {
 
 static const double PROMPT = 1e-3; /* seconds that a block may be in progress */
 
+struct block_writer_delta {
+	struct vv_delta how;
+	struct vv_delta_base base[VV_DELTA_BASES_EXTENTS];
+	size_t n;    /* 0: the block is no difference */
+	size_t most; /* a longer one does not pay */
+};
+
 struct block_writer {
 	struct vv_task task;
+	struct vv_pending_write write;
 	struct vv_block_writer *flush;
 	struct iovec part[PARTS];
 	int n_parts;
@@ -44,6 +55,9 @@ struct block_writer {
 	const struct vv_codec *codec; /* NULL: none */
 	bool alone; /* the writer does the work, not the pool */
 	bool piece; /* part of a block of several pieces */
+	bool aligned; /* the store can write it from aligned memory without another copy */
+	bool written; /* under the lock: it was submitted, and the store reads it no longer */
+	struct block_writer_delta *delta; /* NULL: never needed */
 	uint8_t *raw, *coded;
 	size_t stored_len; /* of compressed bytes; 0 = stored uncompressed */
 	uint64_t check;
@@ -57,8 +71,11 @@ struct vv_block_writer {
 	struct vv_block_writer_options opt;
 	struct block_writer *ring[RING_MAX];
 	size_t size;
+	size_t coding_size;  /* automatic: the size of the ring while it compresses */
 	size_t room;         /* of a block's own memory */
 	uint64_t added;      /* bytes handed over */
+	uint64_t at;         /* the position of the next block in the object, */
+	bool at_unknown;     /* unless a block was compressed */
 	uint64_t sampled_at; /* auto: 1 + bytes before the last sample; 0: none yet */
 	double saved;        /* auto: part of the sample's bytes that compression saved */
 	bool coding;         /* auto: its decision */
@@ -68,6 +85,7 @@ struct vv_block_writer {
 		const struct vv_codec *codec;
 		struct vv_recipe how;
 		size_t block;
+		const struct vv_delta *delta;
 	} turn;
 
 	pthread_t writer;
@@ -76,8 +94,9 @@ struct vv_block_writer {
 	pthread_mutex_t lock;
 	pthread_cond_t change;
 	size_t held; /* bytes in blocks that are being compressed or written */
-	/* count blocks from head on are being compressed or written; the next is being filled */
-	size_t head, count;
+	/* count blocks from head on are being compressed or written, the first ones of them are
+	 * submitted to the store; the next is being filled */
+	size_t head, count, submitted;
 	bool closing;
 	struct vv_err_state error; /* the first failure of the writer */
 	struct vv_block_list done; /* used by the writer only */
@@ -86,24 +105,43 @@ struct vv_block_writer {
 /* Room for n bytes, compressed in any possible way. */
 static size_t coded_bound(const struct vv_block_writer *f, size_t n)
 {
-	return vv_codec_choice_bound(&f->choice, n, f->opt.copy);
+	size_t most = vv_codec_choice_bound(&f->choice, n, f->opt.copy);
+
+	return f->opt.deltas && vv_delta_bound(n) > most ? vv_delta_bound(n) : most;
 }
 
 /* Compressed blocks need memory of their own, twice: for the contiguous bytes and for the
  * result. */
+static bool is_too_large(const struct vv_block_writer *f)
+{
+	return f->opt.memory && f->size * (f->opt.block + coded_bound(f, f->opt.block)) > f->opt.memory;
+}
+
+static void shrink_ring(struct vv_block_writer *f, size_t least)
+{
+	while (f->size > least && is_too_large(f))
+		f->size--;
+}
+
+/* If memory is short, blocks become smaller before a core is left without one. */
 static void size_ring(struct vv_block_writer *f)
 {
 	struct vv_block_writer_options *o = &f->opt;
-	size_t most = o->codec ? RING_MAX : RING_PLAIN;
+	size_t most = o->codec ? RING_MAX : RING_PLAIN, width = vv_pool_width(f->pool);
 
-	f->size = o->on_caller ? 1 : 2 * (size_t)vv_pool_width(f->pool) + 1;
+	f->size = o->on_caller ? 1 : 2 * width + 1;
 	f->size = f->size < most ? f->size : most;
-	if (!o->codec || o->copy)
+	if (!o->codec || o->copy) {
+		f->size = f->put->unit && !o->copy ? RING_PLAIN : f->size;
 		return;
-	while (o->memory && f->size > RING_MIN && f->size * (o->block + coded_bound(f, o->block)) > o->memory)
-		f->size--;
-	while (o->memory && o->block > BLOCK_MIN && f->size * (o->block + coded_bound(f, o->block)) > o->memory)
+	}
+	shrink_ring(f, width + 1 > RING_MIN ? width + 1 : RING_MIN);
+	while (o->block > BLOCK_MIN && is_too_large(f))
 		o->block /= 2;
+	shrink_ring(f, RING_MIN);
+	f->coding_size = f->size;
+	if (f->put->unit && o->automatic && f->size < RING_PLAIN)
+		f->size = RING_PLAIN;
 }
 
 int vv_block_writer_open(struct vv_pool *pool, struct vv_put *put, const struct vv_block_writer_options *opt, struct vv_block_writer **out)
@@ -175,13 +213,13 @@ static bool has_own_room(struct block_writer *b)
 }
 
 /* Makes the block's bytes contiguous; copied bytes are already. */
-static int gather(struct block_writer *b)
+static int gather(struct block_writer *b, bool copied)
 {
 	size_t at = 0;
 
 	if (b->gathered || !has_own_room(b))
 		return b->gathered ? 0 : VV_ENOMEM;
-	for (int i = 0; i < b->n_parts; at += b->part[i++].iov_len)
+	for (int i = 0; !copied && i < b->n_parts; at += b->part[i++].iov_len)
 		if (b->part[i].iov_base != b->raw + at)
 			memcpy(b->raw + at, b->part[i].iov_base, b->part[i].iov_len);
 	b->part[0] = (struct iovec){ b->raw, b->raw_len };
@@ -194,18 +232,84 @@ static void run_gather(void *arg)
 {
 	struct block_writer *b = arg;
 
-	b->rc = gather(b);
+	b->rc = gather(b, false);
+}
+
+static bool may_be_delta(const struct block_writer *b)
+{
+	return b->delta && b->delta->n;
+}
+
+/* Where the base cannot be read, the block is stored without. */
+static int encode_delta(struct block_writer *b, size_t cap)
+{
+	const struct vv_delta_source *from = b->flush->opt.deltas;
+	struct block_writer_delta *d = b->delta;
+	uint8_t *base = vv_context_pool_room(b->raw_len);
+	int rc = base ? from->read(from->arg, d->base, d->n, base) : VV_ENOMEM;
+
+	if (rc == 0)
+		rc = vv_delta_encode(&d->how, b->part[0].iov_base, base, b->raw_len, b->coded, cap, &b->stored_len);
+	else if (rc != VV_ENOMEM)
+		vv_err_clear();
+	vv_context_pool_room_back(base);
+	if (rc || b->stored_len > d->most)
+		b->stored_len = 0;
+	if (!b->stored_len)
+		d->n = 0;
+	return rc == VV_ENOMEM ? rc : 0;
 }
 
 static int encode(struct block_writer *b)
 {
 	size_t cap = coded_bound(b->flush, b->flush->opt.block);
 
-	if (b->n_parts > 1 && gather(b) < 0)
+	if (b->n_parts > 1 && gather(b, false) < 0)
 		return VV_ENOMEM;
 	if (!has_room(b->flush, &b->coded, cap, false))
 		return VV_ENOMEM;
+	if (may_be_delta(b)) {
+		int rc = encode_delta(b, cap);
+
+		if (rc || b->stored_len || !b->codec)
+			return rc;
+	}
 	return b->codec->encode(b->part[0].iov_base, b->raw_len, &b->how, b->coded, cap, b->flush->opt.level, &b->stored_len);
+}
+
+static bool is_aligned(const struct block_writer *b)
+{
+	uintptr_t all = 0;
+
+	for (int i = 0; i < b->n_parts; i++)
+		all |= (uintptr_t)b->part[i].iov_base | b->part[i].iov_len;
+	return all % b->flush->put->unit == 0;
+}
+
+/* Copies the parts to the block's own memory, piece by piece while they are in the cache. */
+static int check_and_gather(struct block_writer *b)
+{
+	enum { PIECE = 16 << 10 };
+	struct vv_digest_stream s;
+	size_t at = 0;
+
+	if (!has_own_room(b))
+		return VV_ENOMEM;
+	if (b->n_parts == 1) {
+		b->check = vv_digest_check_copy(b->raw, b->part[0].iov_base, b->raw_len);
+		return gather(b, true);
+	}
+	vv_digest_stream_init(&s);
+	for (int i = 0; i < b->n_parts; i++)
+		for (size_t k = 0, n; k < b->part[i].iov_len; k += n, at += n) {
+			const uint8_t *from = (const uint8_t *)b->part[i].iov_base + k;
+
+			n = b->part[i].iov_len - k < PIECE ? b->part[i].iov_len - k : PIECE;
+			memcpy(b->raw + at, from, n);
+			vv_digest_stream_add(&s, b->raw + at, n);
+		}
+	b->check = vv_digest_stream_check(&s);
+	return gather(b, true);
 }
 
 static void code_block(void *arg)
@@ -213,7 +317,11 @@ static void code_block(void *arg)
 	struct block_writer *b = arg;
 
 	b->stored_len = 0;
-	b->rc = b->codec ? encode(b) : 0;
+	b->rc = b->codec || may_be_delta(b) ? encode(b) : 0;
+	if (b->aligned && !b->gathered && !is_aligned(b)) {
+		b->rc = check_and_gather(b);
+		return;
+	}
 	if (b->piece)
 		b->check = vv_block_list_check_piece(&b->flush->done, b->part, b->n_parts, b->raw_len, b->flush->opt.block);
 	else if (b->rc == 0)
@@ -237,7 +345,7 @@ static void sample(void *arg)
 	struct vv_block_writer *f = b->flush;
 	size_t n = b->raw_len < SAMPLE ? b->raw_len : SAMPLE;
 
-	if (b->part[0].iov_len >= n || gather(b) == 0)
+	if (b->part[0].iov_len >= n || gather(b, false) == 0)
 		f->saved = vv_codec_choice_sample(f->opt.costs, b->codec, &b->how, f->opt.level, b->part[0].iov_base, n, vv_pool_width(f->pool));
 }
 
@@ -291,17 +399,51 @@ static void put_block(void *arg)
 	b->rc = vv_store_put_write(b->flush->put, b->stored_len ? &coded : b->part, b->stored_len ? 1 : b->n_parts);
 }
 
-/* Stores read the bytes during the call, and hold no locks meanwhile. */
-static int write_block(struct vv_block_writer *f, struct block_writer *b)
-{
-	int rc = b->rc ? vv_err_restore(&b->error) : vv_write_protect_try_read(put_block, b);
+struct submission {
+	struct block_writer *block; /* filled again as soon as it is written */
+	int rc;
+};
 
+static bool is_delta(const struct block_writer *b)
+{
+	return b->stored_len && may_be_delta(b);
+}
+
+static void submit_block(void *arg)
+{
+	struct submission *s = arg;
+
+	s->rc = vv_store_put_submit(s->block->flush->put, s->block->part, s->block->n_parts, &s->block->write);
+}
+
+static int list_block(struct vv_block_writer *f, struct block_writer *b)
+{
+	int rc;
+
+	if (b->piece)
+		return vv_block_list_add_piece(&f->done, b->raw_len, b->check);
+	rc = vv_block_list_add(&f->done, is_delta(b) ? VV_CODEC_DELTA : b->stored_len ? b->codec->number : VV_CODEC_NONE, b->raw_len,
+			       b->stored_len ? b->stored_len : b->raw_len, b->check);
+	if (rc == 0 && is_delta(b))
+		rc = vv_delta_bases_add(&f->done.blocks.bases, f->done.blocks.n - 1, b->delta->base, b->delta->n);
+	return rc;
+}
+
+/* Stores read the bytes during the call, and hold no locks meanwhile. If they are submitted, b
+ * belongs to the store, and block_written ends it. */
+static int write_block(struct vv_block_writer *f, struct block_writer *b, bool *submitted)
+{
+	int rc = b->rc ? vv_err_restore(&b->error) : list_block(f, b);
+	struct submission s = { b, 0 };
+
+	*submitted = rc == 0 && b->aligned;
+	if (*submitted) {
+		rc = vv_write_protect_try_read(submit_block, &s);
+		return rc ? rc : s.rc;
+	}
+	if (rc == 0)
+		rc = vv_write_protect_try_read(put_block, b);
 	rc = rc ? rc : b->rc;
-	if (rc == 0 && b->piece)
-		rc = vv_block_list_add_piece(&f->done, b->raw_len, b->check);
-	else if (rc == 0)
-		rc = vv_block_list_add(&f->done, b->stored_len ? b->codec->number : VV_CODEC_NONE, b->raw_len, b->stored_len ? b->stored_len : b->raw_len,
-				   b->check);
 	if (rc == 0 && f->opt.stored)
 		f->opt.stored(f->opt.arg, b->owed, b->n_owed);
 	return rc;
@@ -324,21 +466,17 @@ static void empty_block(struct block_writer *b)
 	}
 	b->n_parts = b->n_owed = 0;
 	b->raw_len = 0;
-	b->gathered = false;
+	b->gathered = b->aligned = false;
 }
 
 /* After a failure, a block in progress is waited for, and not written. */
-static int end_block(struct vv_block_writer *f, struct block_writer *b, bool failed)
+static int end_block(struct vv_block_writer *f, struct block_writer *b, bool failed, bool *submitted)
 {
-	int rc;
-
 	if (b->alone)
 		run_block(&b->task);
 	else
 		vv_pool_wait(f->pool, &b->task);
-	rc = failed ? 0 : write_block(f, b);
-	empty_block(b);
-	return rc;
+	return failed ? 0 : write_block(f, b, submitted);
 }
 
 static int note_end(struct vv_block_writer *f, int rc)
@@ -351,6 +489,40 @@ static int note_end(struct vv_block_writer *f, int rc)
 	return rc;
 }
 
+/* Called with the lock held. Blocks may be written in another order than they were submitted. The
+ * writer has come back from the store for each of the submitted blocks. */
+static void free_written(struct vv_block_writer *f)
+{
+	while (f->submitted && f->ring[f->head]->written) {
+		empty_block(f->ring[f->head]);
+		f->head = (f->head + 1) % f->size;
+		f->count--;
+		f->submitted--;
+	}
+	pthread_cond_broadcast(&f->change);
+}
+
+/* Called with the lock held. */
+static void note_written(struct vv_block_writer *f, struct block_writer *b)
+{
+	f->held -= b->raw_len;
+	b->written = true;
+	free_written(f);
+}
+
+/* On a thread of the store. */
+static void block_written(struct vv_pending_write *w)
+{
+	struct block_writer *b = (struct block_writer *)(void *)((char *)w - offsetof(struct block_writer, write));
+	struct vv_block_writer *f = b->flush;
+
+	if (f->opt.stored)
+		f->opt.stored(f->opt.arg, b->owed, b->n_owed);
+	pthread_mutex_lock(&f->lock);
+	note_written(f, b);
+	pthread_mutex_unlock(&f->lock);
+}
+
 static void *write_blocks(void *arg)
 {
 	struct vv_block_writer *f = arg;
@@ -359,29 +531,85 @@ static void *write_blocks(void *arg)
 	pthread_mutex_lock(&f->lock);
 	for (;;) {
 		struct block_writer *b;
-		bool failed = f->error.code != 0;
-		size_t len;
+		bool failed = f->error.code != 0, submitted = false;
 		int rc;
 
-		if (f->count == 0 && f->closing)
+		if (f->count == f->submitted && f->closing)
 			break;
-		if (f->count == 0) {
+		if (f->count == f->submitted) {
 			pthread_cond_wait(&f->change, &f->lock);
 			continue;
 		}
-		b = f->ring[f->head];
+		b = f->ring[(f->head + f->submitted) % f->size];
 		pthread_mutex_unlock(&f->lock);
-		len = b->raw_len;
-		rc = end_block(f, b, failed);
+		rc = end_block(f, b, failed, &submitted);
 		pthread_mutex_lock(&f->lock);
-		f->held -= len;
 		(void)note_end(f, rc);
-		f->head = (f->head + 1) % f->size;
-		f->count--;
-		pthread_cond_broadcast(&f->change);
+		f->submitted++;
+		if (rc || !submitted)
+			note_written(f, b);
+		else
+			free_written(f);
 	}
 	pthread_mutex_unlock(&f->lock);
 	return NULL;
+}
+
+/* Called with the block that was just filled. Without compression a ring may have more blocks, since
+ * they need no memory. It changes its size when nothing is in progress. */
+static void resize_ring(struct vv_block_writer *f)
+{
+	struct block_writer *b;
+	size_t i;
+
+	if (!f->coding_size || f->size == f->coding_size || !f->coding)
+		return;
+	pthread_mutex_lock(&f->lock);
+	while (f->count)
+		pthread_cond_wait(&f->change, &f->lock);
+	i = f->head;
+	b = f->ring[i];
+	f->ring[i] = f->ring[0];
+	f->ring[0] = b;
+	f->head = 0;
+	f->size = f->coding_size;
+	pthread_mutex_unlock(&f->lock);
+}
+
+/* Can the store write the block from where it lies? */
+static void note_position(struct vv_block_writer *f, struct block_writer *b)
+{
+	size_t unit = f->put->unit;
+
+	if (f->added == 0)
+		f->at = f->put->written;
+	f->at_unknown |= b->codec || may_be_delta(b);
+	b->aligned = unit && !f->at_unknown && !f->opt.copy && f->at % unit == 0 && b->raw_len % unit == 0;
+	f->at += b->raw_len;
+}
+
+static int end_on_caller(struct vv_block_writer *f, struct block_writer *b)
+{
+	bool submitted;
+	int rc = end_block(f, b, false, &submitted);
+
+	empty_block(b);
+	return rc;
+}
+
+static int find_bases(struct vv_block_writer *f, struct block_writer *b)
+{
+	if (b->delta)
+		b->delta->n = 0;
+	if (!f->turn.set || !f->turn.delta)
+		return 0;
+	if (!b->delta)
+		b->delta = vv_mem_new(1, sizeof(*b->delta));
+	if (!b->delta)
+		return VV_ENOMEM;
+	b->delta->how = *f->turn.delta;
+	b->delta->n = f->opt.deltas->find(f->opt.deltas->arg, f->added, b->raw_len, b->delta->base, &b->delta->most);
+	return 0;
 }
 
 static int send(struct vv_block_writer *f, struct block_writer *b)
@@ -393,12 +621,19 @@ static int send(struct vv_block_writer *f, struct block_writer *b)
 	f->started = !f->opt.on_caller;
 	b->how = f->turn.how;
 	b->codec = f->turn.set ? f->turn.codec : codec_for(f, b);
+	rc = find_bases(f, b);
+	if (rc)
+		return rc;
+	resize_ring(f);
 	b->task.run = run_block;
+	b->write.done = block_written;
+	b->written = false;
+	note_position(f, b);
 	f->added += b->raw_len;
-	b->alone = f->opt.on_caller || (!b->codec && b->raw_len <= CHECK_ALONE);
-	b->piece = b->alone && !b->codec && !f->turn.set && !f->opt.copy && b->raw_len < f->opt.block;
+	b->alone = f->opt.on_caller || (!b->codec && !may_be_delta(b) && b->raw_len <= CHECK_ALONE);
+	b->piece = b->alone && !b->aligned && !b->codec && !f->turn.set && !f->opt.copy && b->raw_len < f->opt.block;
 	if (f->opt.on_caller)
-		return note_end(f, end_block(f, b, false));
+		return note_end(f, end_on_caller(f, b));
 	if (!b->alone)
 		vv_pool_submit(f->pool, &b->task);
 	pthread_mutex_lock(&f->lock);
@@ -420,7 +655,7 @@ static void run_copy(void *arg)
 	struct block_writer_copy *c = arg;
 	struct block_writer *b = c->to;
 
-	b->rc = b->n_parts == PARTS ? gather(b) : has_own_room(b) ? 0 : VV_ENOMEM;
+	b->rc = b->n_parts == PARTS ? gather(b, false) : has_own_room(b) ? 0 : VV_ENOMEM;
 	if (b->rc == 0)
 		memcpy(b->raw + b->raw_len, c->from, c->n);
 }
@@ -529,7 +764,7 @@ int vv_block_writer_take(struct vv_block_writer *f, uint8_t **slab, size_t room,
 {
 	struct block_writer *b = filling(f);
 
-	if (!b || gather(b) < 0)
+	if (!b || gather(b, false) < 0)
 		return failure(f);
 	*taken = b->raw_len == 0 && n <= block_len(f) && f->room == room;
 	if (!*taken)
@@ -576,8 +811,14 @@ int vv_block_writer_set_codec(struct vv_block_writer *f, const struct vv_codec *
 	f->turn.set = true;
 	f->turn.codec = codec;
 	f->turn.how = *how;
+	f->turn.delta = NULL;
 	f->turn.block = block < f->opt.block ? block : f->opt.block;
 	return rc;
+}
+
+void vv_block_writer_set_delta(struct vv_block_writer *f, const struct vv_delta *how)
+{
+	f->turn.delta = f->opt.deltas ? how : NULL;
 }
 
 int vv_block_writer_drain(struct vv_block_writer *f, const struct vv_blocks **out)
@@ -619,12 +860,17 @@ void vv_block_writer_free(struct vv_block_writer *f)
 		pthread_cond_broadcast(&f->change);
 		pthread_mutex_unlock(&f->lock);
 		pthread_join(f->writer, NULL);
+		pthread_mutex_lock(&f->lock);
+		while (f->count)
+			pthread_cond_wait(&f->change, &f->lock);
+		pthread_mutex_unlock(&f->lock);
 	}
-	for (size_t i = 0; i < f->size; i++) {
+	for (size_t i = 0; i < RING_MAX; i++) { /* the ring may have been larger */
 		if (!f->ring[i])
 			continue;
 		vv_mem_unmap(f->ring[i]->raw, f->room);
 		vv_mem_unmap(f->ring[i]->coded, coded_bound(f, f->opt.block));
+		vv_mem_free(f->ring[i]->delta);
 		vv_mem_free(f->ring[i]);
 	}
 	vv_block_list_fini(&f->done);

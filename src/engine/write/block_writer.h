@@ -10,6 +10,8 @@
 
 struct vv_costs;
 struct vv_block_writer;
+struct vv_delta;
+struct vv_delta_source;
 
 enum { VV_BLOCK_WRITER_SLAB = 8 << 20 };
 
@@ -31,6 +33,7 @@ struct vv_block_writer_options {
 	bool small_pages;      /* with `copy`: there is too little to fill large pages */
 	/* Limit for compression; with `copy`: of uncompressed bytes in progress. 0 = no limit. */
 	size_t memory;
+	const struct vv_delta_source *deltas; /* NULL: no block is stored as a difference */
 	/* Called on the writing thread: a block with this content is written. With NULL: nothing
 	 * more will be written. May be NULL. */
 	void (*stored)(void *arg, const struct vv_block_writer_tag_count *owed, int n);
@@ -56,6 +59,9 @@ int vv_block_writer_take(struct vv_block_writer *f, uint8_t **slab, size_t room,
 /* From now on blocks of up to `block` bytes (at most the options') use this codec (NULL: none) and
  * recipe, instead of the options. Bytes added before are in blocks of their own. */
 int vv_block_writer_set_codec(struct vv_block_writer *f, const struct vv_codec *codec, const struct vv_recipe *how, size_t block);
+/* Until the next call of vv_block_writer_set_codec, blocks are stored as such differences where that
+ * pays; NULL: they are not. The options have a source. */
+void vv_block_writer_set_delta(struct vv_block_writer *f, const struct vv_delta *how);
 /* Would n more bytes be taken without waiting for the sink? */
 bool vv_block_writer_has_room(struct vv_block_writer *f, size_t n);
 /* Writes the added bytes as soon as possible, even if they do not fill a block. */

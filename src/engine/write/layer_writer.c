@@ -3,6 +3,7 @@
 #include "engine/write/layer_writer.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "core/format/distribution.h"
 #include "engine/write/rank_dedup.h"
 #include "engine/write/trust.h"
 #include <inttypes.h>
@@ -32,6 +33,8 @@ static int begin_head(struct vv_layer_writer *p)
 			return VV_ENOMEM;
 		r->parent = p->keyframe ? 0 : from->parent;
 		r->shape = from->shape;
+		if (from->part && !(r->part = vv_distribution_copy(from->part)))
+			return VV_ENOMEM;
 		p->st.bytes_memory += from->shape.len;
 	}
 	return 0;
@@ -120,6 +123,23 @@ int vv_layer_writer_add_digest(struct vv_layer_writer *p, const struct vv_digest
 	return rc ? rc : vv_payload_digest_add(&p->digests, p->pos, len, d);
 }
 
+/* A store that writes pages from where they lie needs them at multiples of its unit. So positions
+ * are left out before such a page: after the header, and after a chunk of odd length. They hold
+ * zeros, and nothing refers to them. Promised positions are not moved. */
+static int align(struct vv_layer_writer *p, size_t len, uint32_t tag)
+{
+	enum { MOST = 4096, SHARE = 256 };
+	static const uint8_t zeros[MOST];
+	uint64_t unit = p->put->unit, gap = unit ? -(VV_LAYER_HEADER + p->pos) % unit : 0, left_out = p->pos - p->st.bytes_new;
+	int rc;
+
+	if (!gap || gap > MOST || len % unit || tag >= VV_NO_TAG || (p->claims && !p->claims->kept_promises) || left_out > p->pos / SHARE)
+		return 0;
+	rc = vv_block_writer_add(p->block_writer, zeros, (size_t)gap, NULL, VV_NO_TAG, false);
+	p->pos += gap;
+	return rc ? rc : vv_block_writer_push(p->block_writer);
+}
+
 static int append(struct vv_layer_writer *p, const struct vv_region *r, const struct vv_digest *d, uint32_t entry, const void *bytes, size_t len,
 		  enum vv_place_stability how, uint32_t tag)
 {
@@ -171,6 +191,8 @@ static int place_claim(struct vv_layer_writer *p, const struct vv_region *r, siz
 				  p->pos);
 	rc = vv_index_source(&p->v->index_cache->index, p->layer, &source);
 	if (rc == 0)
+		rc = align(p, len, tag);
+	if (rc == 0)
 		rc = append(p, r, d, VV_INDEX_NONE, bytes, len, how, tag);
 	if (rc)
 		return rc;
@@ -195,6 +217,9 @@ int vv_layer_writer_place(struct vv_layer_writer *p, struct vv_region *r, size_t
 	*added = !vv_layer_writer_known(p, r, i, d);
 	if (!*added)
 		return 0;
+	rc = align(p, len, tag);
+	if (rc)
+		return rc;
 	if (vv_index_find(x, d) != VV_INDEX_NONE) /* it exists, but must not be used */
 		rc = vv_index_supersede(x, d, p->layer, p->pos, &e);
 	else

@@ -8,6 +8,8 @@
 #include "engine/write/block_writer.h"
 #include "engine/write/index_cache.h"
 
+#define VV_NO_TAG (UINT32_MAX - 1) /* of bytes that nobody waits for; smaller tags are tiles */
+
 struct vv_layer_writer;
 
 /* The source of a layer's content. */

@@ -21,8 +21,8 @@ struct vv_claims {
 	uint8_t *state;
 	bool *shared;    /* other chunks of this rank have the same content and rely on it */
 	uint64_t *pos;   /* of the shared ones */
+	bool kept_promises; /* content with a promised position has been placed */
 	uint64_t shared_bytes;   /* bytes that others refer to */
-	uint64_t remote_bytes;
 	uint64_t ns;     /* time of the exchange */
 };
 

@@ -50,7 +50,6 @@ static inline int vv_rank_dedup_priv_mark_remote(struct vv_layer_writer *p, size
 
 	vv_index_move(&p->v->index_cache->index, (uint32_t)(p->old_entries + claim), source, pos);
 	c->state[claim] = VV_CLAIM_REMOTE;
-	c->remote_bytes += vv_owner_index_tag_len(c->tag[claim]);
 	return 0;
 }
 

@@ -181,6 +181,9 @@ int vv_referenced_layers_read_eras(struct vv_layer_writer *p)
 				holds = learn(p->v, layer);
 			last = layer;
 		}
+	for (size_t i = 0; holds && i < p->blocks.bases.n; i++)
+		if (p->blocks.bases.v[i].epoch && p->blocks.bases.v[i].epoch < p->v->tip.era)
+			holds = learn(p->v, vv_run_layer(p->blocks.bases.v[i].epoch, p->v->ctx.rank));
 	vv_err_restore(&error);
 	return holds ? 0 : turned(p);
 }
@@ -195,6 +198,9 @@ static int ask_pass(struct vv_layer_writer *p)
 		f->v[i].is_needed_next = f->v[i].is_needed && !p->keyframe;
 	for (size_t i = 0; rc == 0 && i < p->n_regions; i++)
 		rc = ask_runs(p->v, &p->head.region[i].runs, p->layer);
+	for (size_t i = 0; rc == 0 && i < p->blocks.bases.n; i++)
+		if (p->blocks.bases.v[i].epoch)
+			rc = ask(p->v, vv_run_layer(p->blocks.bases.v[i].epoch, p->v->ctx.rank));
 	return rc; /* the layer itself has just been written */
 }
 

@@ -3,6 +3,8 @@
  * reported is there. Then the same after a process that died before (what it had not made durable, its successor must), and
  * after a call that failed. */
 #include "store/dir.h"
+#include "store/dir_direct.h"
+#include "store/dir_spare.h"
 #include "support/coded.h"
 #include "support/gen.h"
 #include "support/lazyfs.h"
@@ -224,5 +226,9 @@ int main(void)
 	successors(SCRIPT_SMALL "codec=none", 5, 97);
 	faults(SCRIPT_SMALL "codec=none", 2, 1);
 	faults(SCRIPT_SMALL "codec=none", 6, 97);
+	vv_dir_direct_set_room(4096);
+	vv_dir_spare_set_least(1);
+	sweep(SCRIPT_SMALL "codec=none io=direct", 8, 1, false, false);
+	faults(SCRIPT_SMALL "codec=none io=direct", 6, 97);
 	return 0;
 }

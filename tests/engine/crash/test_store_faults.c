@@ -2,6 +2,8 @@
 /* Every call that changes the store, and every one that reads it, fails once, in many ways; whatever that does to the run,
  * the promises hold. */
 #include "store/dir.h"
+#include "store/dir_direct.h"
+#include "store/dir_spare.h"
 #include "support/coded.h"
 #include "support/faultfs.h"
 #include "support/lazyfs.h"
@@ -114,8 +116,11 @@ int main(void)
 	static const enum fault some[] = { FAULT_EIO, FAULT_DEAD, FAULT_READ, FAULT_NONE };
 
 	sweep(SCRIPT_SMALL "codec=none", 7, false, false, all);
-	sweep(SCRIPT_SMALL CODED, 4, false, false, all);
+	sweep(SCRIPT_SMALL CODED, 7, false, false, some);
 	sweep(SCRIPT_DELTA CODED, 4, false, true, some);
 	sweep(SCRIPT_BIG "codec=none", 1, true, false, all);
+	vv_dir_direct_set_room(4096);
+	vv_dir_spare_set_least(1);
+	sweep(SCRIPT_SMALL "codec=none io=direct", 7, false, false, all);
 	return 0;
 }

@@ -330,7 +330,7 @@ static void test_history(uint64_t seed, uint32_t ranks)
 	for (uint64_t e = 1; e < w->epochs; e++)
 		if (gen_below(&w->state, 2))
 			CHECK_EQ(vv_catalog_drop_epoch(&lin, e, NULL), 0);
-	CHECK_EQ(vv_gc_run(&lin, false, &report), 0);
+	CHECK_EQ(vv_gc_run(&lin, 0, VV_GC_THOROUGH, NULL, &report), 0);
 	look(w, &lin);
 	vv_store_close(store);
 	forget(&w->now);

@@ -179,7 +179,7 @@ static void test_unfinished(const struct content *pool, bool first, uint32_t los
 	MUST(j.report.fresh < missing + pool[0].n / 50);
 	look_at(&k, store, back);
 	check_look(&k, &s);
-	MUST(vv_gc_run(&k.lin, false, &(struct vv_gc_report){ 0 }) == 0);
+	MUST(vv_gc_run(&k.lin, 0, VV_GC_THOROUGH, NULL, &(struct vv_gc_report){ 0 }) == 0);
 	check_look(&k, &s);
 	look_end(&k);
 	free_set(&s);

@@ -234,8 +234,8 @@ static void tend(struct model *m, bool gc, bool drop)
 			m->live[e] = false;
 		}
 	if (gc) {
-		ok(vv_gc_run(&lin, false, &freed));
-		ok(vv_gc_run(&lin, true, &again));
+		ok(vv_gc_run(&lin, 0, VV_GC_THOROUGH, NULL, &freed));
+		ok(vv_gc_run(&lin, 0, VV_GC_DRY_RUN, NULL, &again));
 		CHECK(again.bytes_before <= freed.bytes_before);
 		CHECK((double)again.bytes_before <= 1.3 * (double)again.bytes_needed + 65536);
 	}

@@ -99,6 +99,7 @@ static void cannot_store(const struct varve_comm *comm, void *arg)
 {
 	struct run *r = arg;
 	uint8_t *p, want[PAGES * PAGE];
+	struct varve_stats before, after;
 	varve *v = NULL;
 
 	OK(open_rank(r, comm, "", &v));
@@ -108,10 +109,13 @@ static void cannot_store(const struct varve_comm *comm, void *arg)
 	fill(p, PAGES * PAGE, comm->rank % 3 + 10);
 	memcpy(want, p, sizeof(want));
 	OK(settle(v));
+	OK(varve_stats(v, &before));
 	if (comm->rank == r->odd)
 		block_folder(r, r->odd, true);
 	fill(p, PAGES * PAGE, comm->rank % 2 + 20);
 	note(r, comm->rank, settle(v));
+	OK(varve_stats(v, &after)); /* of the last epoch that counts */
+	MUST(after.epoch == before.epoch && after.bytes_stored == before.bytes_stored);
 	if (comm->rank == r->odd)
 		block_folder(r, r->odd, false);
 	memset(p, 1, PAGES * PAGE);

@@ -339,7 +339,7 @@ static void damage(const char *name, const char *options, size_t changed)
 		bytes[at] ^= 16;
 		place_write(path, bytes, n);
 		CHECK_EQ(read_part(&w, 0, w.n), VV_EDAMAGED);
-		CHECK(strstr(varve_last_error(), "check differs"));
+		CHECK(strstr(varve_last_error(), "checksum mismatch"));
 		bytes[at] ^= 16;
 		place_write(path, bytes, n);
 		free(bytes);

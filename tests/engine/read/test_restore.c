@@ -212,7 +212,7 @@ static void check_flip(struct world *w, uint64_t epoch, const struct vv_layer_fi
 	char place[64];
 	int rc = read_epoch(w, epoch, &same);
 
-	snprintf(place, sizeof(place), "block %zu at offset %llu: check differs", block, (unsigned long long)b->off);
+	snprintf(place, sizeof(place), "block %zu at offset %llu: checksum mismatch", block, (unsigned long long)b->off);
 	CHECK(rc == 0 || rc == VARVE_EDAMAGED);
 	CHECK(rc < 0 || same);
 	CHECK(rc == 0 || (strstr(varve_last_error(), f->object) && strstr(varve_last_error(), place)));
@@ -275,7 +275,7 @@ static void collect(struct world *w)
 
 	for (uint64_t e = 1; e < EPOCHS - 2; e++)
 		ok(vv_catalog_drop_epoch(&w->lineage, e, NULL));
-	ok(vv_gc_run(&w->lineage, false, &report));
+	ok(vv_gc_run(&w->lineage, 0, VV_GC_THOROUGH, NULL, &report));
 	CHECK(report.removed + report.rewritten > 0);
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <varve/varve.h>
 
@@ -73,13 +74,13 @@ static void null_session(void)
 static void regions(varve *v)
 {
 	size_t shape[20] = { 2, 3 }, huge[2] = { (size_t)1 << 40, (size_t)1 << 40 };
-	char name[300], c[64];
+	char name[1100], c[64];
 
 	memset(name, 'n', sizeof(name));
-	name[299] = '\0';
+	name[1099] = '\0';
 	FAILS(varve_protect(v, NULL, c, 1), VARVE_EINVAL, "name");
 	FAILS(varve_protect(v, "", c, 1), VARVE_EINVAL, "name");
-	FAILS(varve_protect(v, name, c, 1), VARVE_EINVAL, "255");
+	FAILS(varve_protect(v, name, c, 1), VARVE_EINVAL, "1023");
 	FAILS(varve_protect(v, "a", NULL, 1), VARVE_EINVAL, "NULL");
 	FAILS(varve_protect(v, "a", c, ((size_t)1 << 40) + 1), VARVE_EINVAL, "2^40");
 	FAILS(varve_protect_array(v, "a", c, VARVE_BYTES, 1, shape), VARVE_EINVAL, "type 0");
@@ -151,6 +152,36 @@ static void restarting(varve *v)
 	CHECK(a[0] == 1 && a[5] == 6);
 }
 
+/* Bits that were stored as unsigned integers become numbers; numbers do not become integers. */
+static void bits(varve *v)
+{
+	static const struct {
+		enum varve_type stored, declared;
+		int rc;
+	} cases[] = {
+		{ VARVE_U16, VARVE_BF16, 1 },
+		{ VARVE_U16, VARVE_F16, 1 },
+		{ VARVE_U8, VARVE_F8_E4M3, 1 },
+		{ VARVE_BF16, VARVE_BF16, 1 },
+		{ VARVE_I16, VARVE_BF16, VARVE_EMISMATCH },
+		{ VARVE_BF16, VARVE_F16, VARVE_EMISMATCH },
+		{ VARVE_BF16, VARVE_U16, VARVE_EMISMATCH },
+		{ VARVE_F8_E5M2, VARVE_U8, VARVE_EMISMATCH },
+	};
+	uint16_t w[32];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		ok(varve_protect_array(v, "w", w, cases[i].stored, 1, &(size_t){ cases[i].stored == VARVE_U8 || cases[i].stored == VARVE_F8_E5M2 ? 64 : 32 }));
+		memset(w, (int)i + 1, sizeof(w));
+		ok(settle_checkpoint(v));
+		memset(w, 0, sizeof(w));
+		ok(varve_protect_array(v, "w", w, cases[i].declared, 1, &(size_t){ cases[i].declared == VARVE_U8 || cases[i].declared == VARVE_F8_E4M3 ? 64 : 32 }));
+		CHECK_EQ(varve_restart(v, VARVE_LATEST), cases[i].rc);
+		CHECK(cases[i].rc < 0 || w[31] == (i + 1) * 0x101);
+		ok(varve_unprotect(v, "w"));
+	}
+}
+
 static void due(void)
 {
 	varve *v = NULL;
@@ -173,9 +204,13 @@ static void due_after_failure(void)
 	struct timespec from, to;
 	varve *v = NULL;
 	int again;
+	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+	CHECK(p != MAP_FAILED);
 	ok(varve_open("mem:due", "d", "interval=1s", &v));
-	ok(varve_protect(v, "nowhere", (void *)4096, 4096));
+	FAILS(varve_protect(v, "nowhere", (void *)4096, 4096), VARVE_EINVAL, "nowhere");
+	ok(varve_protect(v, "nowhere", p, 4096));
+	CHECK(mprotect(p, 4096, PROT_NONE) == 0);
 	usleep(1100000);
 	CHECK_EQ(varve_due(v), 1);
 	clock_gettime(CLOCK_MONOTONIC, &from);
@@ -184,6 +219,7 @@ static void due_after_failure(void)
 	clock_gettime(CLOCK_MONOTONIC, &to);
 	CHECK(again == 0 || to.tv_sec - from.tv_sec >= 1);
 	ok(varve_close(v));
+	munmap(p, 4096);
 }
 
 int main(void)
@@ -200,6 +236,7 @@ int main(void)
 	ok(settle_checkpoint(v)); /* no region at all is an epoch too */
 	owned(v);
 	restarting(v);
+	bits(v);
 	ok(varve_close(v));
 	due();
 	due_after_failure();

@@ -64,9 +64,9 @@ static void check_store(const char *url, uint64_t *bytes)
 		CHECK(kept(l.epoch[i]));
 	ok(vv_verify_run(&lin, pool, 0, false, tell, NULL, NULL, &report));
 	CHECK_EQ(report.problems, 0);
-	ok(vv_gc_run(&lin, true, &plan));
+	ok(vv_gc_run(&lin, 0, VV_GC_DRY_RUN, NULL, &plan));
 	*bytes = plan.bytes_before;
-	ok(vv_gc_run(&lin, false, &plan));
+	ok(vv_gc_run(&lin, 0, VV_GC_THOROUGH, NULL, &plan));
 	CHECK((double)plan.bytes_after <= 1.3 * (double)plan.bytes_needed);
 	vv_catalog_listing_fini(&l);
 	vv_pool_free(pool);

@@ -245,7 +245,7 @@ static void test_gc(void)
 		size[e] = check_codec(&w, e, VV_CODEC_TYPED);
 	CHECK_EQ(vv_catalog_drop_epoch(&w.lineage, 1, &bytes), 0);
 	CHECK_EQ(vv_catalog_drop_epoch(&w.lineage, 2, &bytes), 0);
-	CHECK_EQ(vv_gc_run(&w.lineage, false, &report), 0);
+	CHECK_EQ(vv_gc_run(&w.lineage, 0, VV_GC_THOROUGH, NULL, &report), 0);
 	CHECK(report.rewritten > 0 && report.bytes_after < report.bytes_before);
 	for (unsigned e = 1; e <= 4; e++) {
 		struct vv_layer_file *f = NULL;

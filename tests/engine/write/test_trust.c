@@ -180,7 +180,7 @@ static void drop_newest(const struct vv_lineage *lin)
 
 	ok(vv_catalog_newest(lin, UINT64_MAX, &e));
 	ok(vv_catalog_drop_epoch(lin, e, NULL));
-	ok(vv_gc_run(lin, false, &report));
+	ok(vv_gc_run(lin, 0, VV_GC_THOROUGH, NULL, &report));
 }
 
 static void verify(const struct vv_lineage *lin)
@@ -217,7 +217,7 @@ static void measure(const struct vv_lineage *lin)
 {
 	struct vv_gc_report report;
 
-	ok(vv_gc_run(lin, true, &report));
+	ok(vv_gc_run(lin, 0, VV_GC_DRY_RUN, NULL, &report));
 	total = report.bytes_before;
 }
 

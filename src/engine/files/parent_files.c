@@ -1,0 +1,515 @@
+#include "engine/files/parent_files.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/search.h"
+#include "codec/context_pool.h"
+#include "codec/recipe_search.h"
+#include "engine/context.h"
+#include "engine/files/recipes.h"
+#include "engine/lineage/base_layers.h"
+#include "engine/lineage/layer_file.h"
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	LEAST = 32 << 10,   /* a smaller kind is not worth a look */
+	LARGEST = 8 << 20,  /* block: its base takes as much memory, several times */
+	WINDOW = VV_RECIPE_SEARCH_BYTES,
+	SAMPLES = 4,        /* of a kind, at most; */
+	SHARE = 32,         /* one byte in so many is sampled */
+	CANDIDATES = 2,
+	BLOCKS = 16,        /* of which a base may have parts */
+	WIDE = 2,           /* they may be longer than the base by this factor */
+	ALIKE = 256,        /* files with equal names but for the numbers, among which one is chosen */
+};
+
+/* A difference may have this part of the stored bytes of its base: for a restart, which reads both;
+ * and to be smaller at all. */
+static const double most_of[] = { [VV_PARENT_FILES_RESTART] = 0.3, [VV_PARENT_FILES_SIZE] = 0.9 };
+
+struct parent_stretch { /* of the payload */
+	uint64_t pos, len;
+	uint32_t file;
+	uint64_t at;
+};
+
+struct vv_parent_files {
+	struct varve *v;
+	struct vv_run_table table;
+	enum vv_parent_files_aim aim;
+	struct vv_base_layers *layers;
+	struct parent_block {
+		const struct vv_layer_file *file;
+		size_t block;
+	} last;                  /* of the base that was looked up last */
+	size_t *region;          /* by file: the former one; table.n: there is none */
+	struct vv_delta *delta;  /* by kind */
+	struct parent_stretch *stretch; /* those that were not asked for yet, from `first` on */
+	size_t first, n, cap;
+	struct vv_delta_source source;
+};
+
+/* ---- bases ----------------------------------------------------------------------------------- */
+
+struct bases { /* the bases of some bytes */
+	struct vv_delta_base *v;
+	size_t n;
+	struct parent_block block[BLOCKS]; /* those that hold parts of them */
+	size_t n_blocks;
+	uint64_t len, zeros, raw, stored; /* bytes; of zero; of the blocks, decoded and stored */
+	double part;                      /* of the stored bytes that is the bases' */
+};
+
+static bool add_base(struct bases *b, uint64_t epoch, uint64_t pos, uint64_t len)
+{
+	struct vv_delta_base *last = b->n ? &b->v[b->n - 1] : NULL;
+
+	b->len += len;
+	b->zeros += epoch ? 0 : len;
+	if (last && last->epoch == epoch && (!epoch || last->pos + last->len == pos)) {
+		last->len += len;
+		return true;
+	}
+	if (b->n == VV_DELTA_BASES_EXTENTS)
+		return false;
+	b->v[b->n++] = (struct vv_delta_base){ epoch, epoch ? pos : 0, len };
+	return true;
+}
+
+static bool add_block(struct bases *b, const struct vv_layer_file *f, size_t block, uint64_t len)
+{
+	const struct vv_block *k = &f->blocks.v[block];
+	size_t i = 0;
+
+	b->part += (double)k->stored_len * (double)len / k->raw_len;
+	while (i < b->n_blocks && (b->block[i].file != f || b->block[i].block != block))
+		i++;
+	if (i < b->n_blocks)
+		return true;
+	if (i == BLOCKS)
+		return false;
+	b->block[b->n_blocks].file = f;
+	b->block[b->n_blocks++].block = block;
+	b->raw += k->raw_len;
+	b->stored += k->stored_len;
+	return true;
+}
+
+static bool add_positions(struct vv_parent_files *p, struct bases *b, uint64_t epoch, uint64_t pos, uint64_t len, bool again);
+
+/* Part of a block that is a difference: its base, at the same offset, is the base here, too. */
+static bool add_former_base(struct vv_parent_files *p, struct bases *b, const struct vv_layer_file *f, size_t block, uint64_t from, uint64_t len)
+{
+	size_t n = 0;
+	const struct vv_delta_base *v = vv_delta_bases_of(&f->blocks.bases, block, &n);
+	bool ok = true;
+
+	for (size_t i = 0; ok && len && i < n; i++) {
+		uint64_t some = from < v[i].len ? v[i].len - from : 0;
+
+		some = some < len ? some : len;
+		if (some && v[i].epoch)
+			ok = add_positions(p, b, v[i].epoch, v[i].pos + from, some, false);
+		else if (some)
+			ok = add_base(b, 0, 0, some);
+		from = some ? 0 : from - v[i].len;
+		len -= some;
+	}
+	return ok;
+}
+
+static bool add_positions(struct vv_parent_files *p, struct bases *b, uint64_t epoch, uint64_t pos, uint64_t len, bool again)
+{
+	struct vv_payload_cursor c = { 0 };
+	struct vv_layer_file *f = NULL;
+	bool ok = vv_base_layers_open(p->layers, epoch, &f) == 0;
+
+	while (ok && len) {
+		const struct vv_extent *x;
+		uint64_t some, from;
+
+		if (!vv_payload_locate(&f->blocks, pos, &c))
+			return false;
+		x = &f->blocks.extent.v[c.extent];
+		some = x->pos + x->len - pos < len ? x->pos + x->len - pos : len;
+		from = c.before + (pos - x->pos);
+		if (f->blocks.v[c.block].codec != VV_CODEC_DELTA)
+			ok = add_base(b, epoch, pos, some) && add_block(b, f, c.block, some);
+		else
+			ok = again && add_former_base(p, b, f, c.block, from, some);
+		pos += some;
+		len -= some;
+	}
+	return ok;
+}
+
+/* Adds the bases of a stretch of a file. False: there are too many, or they cannot be read. */
+static bool add_stretch(struct vv_parent_files *p, struct bases *b, uint32_t file, uint64_t at, uint64_t len)
+{
+	size_t r = p->region[file], i;
+	const struct vv_runs *runs;
+	bool ok = true;
+
+	if (r == p->table.n)
+		return add_base(b, 0, 0, len);
+	runs = &p->table.region[r].runs;
+	VV_SEARCH(i, 0, runs->n, runs->v[i].at + runs->v[i].len <= at);
+	for (; ok && len && i < runs->n; i++) {
+		const struct vv_run *run = &runs->v[i];
+		uint64_t from = at - run->at, some = run->len - from < len ? run->len - from : len;
+
+		if (!run->layer)
+			ok = add_base(b, 0, 0, some);
+		else
+			ok = vv_run_rank(run->layer) == p->v->ctx.rank && add_positions(p, b, vv_run_epoch(run->layer), run->pos + from, some, true);
+		at += some;
+		len -= some;
+	}
+	return ok && (!len || add_base(b, 0, 0, len));
+}
+
+/* A restart reads and decodes the blocks of the bases in full. Without the difference it would read
+ * about as many bytes as the base takes in them. */
+static size_t most_that_pays(const struct vv_parent_files *p, const struct bases *b)
+{
+	double most = (1 + most_of[p->aim]) * b->part - (double)b->stored;
+
+	return b->zeros < b->len / 4 && b->raw <= WIDE * b->len && most > 0 ? (size_t)most : 0;
+}
+
+bool vv_parent_files_begins_block(struct vv_parent_files *p, uint32_t file, uint64_t at)
+{
+	struct vv_delta_base v[VV_DELTA_BASES_EXTENTS];
+	struct bases b = { .v = v };
+	bool other;
+
+	if (!add_stretch(p, &b, file, at, 1) || !b.n_blocks) {
+		vv_err_clear();
+		return false;
+	}
+	other = p->last.file != b.block[0].file || p->last.block != b.block[0].block;
+	p->last = b.block[0];
+	return other;
+}
+
+static size_t find_bases(void *arg, uint64_t pos, uint64_t len, struct vv_delta_base *out, size_t *most)
+{
+	struct vv_parent_files *p = arg;
+	struct bases b = { .v = out };
+	uint64_t end = pos + len;
+	bool ok = true;
+
+	for (; p->first < p->n && p->stretch[p->first].pos + p->stretch[p->first].len <= pos; p->first++)
+		;
+	for (size_t i = p->first; ok && pos < end; i++) {
+		const struct parent_stretch *s = &p->stretch[i];
+		uint64_t skip, some;
+
+		if (i == p->n || s->pos >= end) { /* padding */
+			ok = add_base(&b, 0, 0, end - pos);
+			break;
+		}
+		if (s->pos > pos)
+			ok = add_base(&b, 0, 0, s->pos - pos);
+		pos = s->pos > pos ? s->pos : pos;
+		skip = pos - s->pos;
+		some = s->len - skip < end - pos ? s->len - skip : end - pos;
+		ok = ok && add_stretch(p, &b, s->file, s->at + skip, some);
+		pos += some;
+	}
+	vv_err_clear();
+	*most = ok ? most_that_pays(p, &b) : 0;
+	return *most ? b.n : 0;
+}
+
+static int read_bases(void *arg, const struct vv_delta_base *v, size_t n, uint8_t *to)
+{
+	struct vv_parent_files *p = arg;
+
+	return vv_base_layers_read(p->layers, v, n, to);
+}
+
+int vv_parent_files_note(struct vv_parent_files *p, uint64_t pos, uint32_t file, uint64_t at, uint64_t len)
+{
+	struct parent_stretch *last = p->n > p->first ? &p->stretch[p->n - 1] : NULL;
+
+	if (last && last->file == file && last->pos + last->len == pos && last->at + last->len == at) {
+		last->len += len;
+		return 0;
+	}
+	if (p->first > p->n / 2 && p->n > 64) {
+		p->n -= p->first;
+		memmove(p->stretch, p->stretch + p->first, p->n * sizeof(*p->stretch));
+		p->first = 0;
+	}
+	if (vv_mem_room(&p->stretch, p->n, &p->cap, sizeof(*p->stretch)) < 0)
+		return VV_ENOMEM;
+	p->stretch[p->n++] = (struct parent_stretch){ pos, len, file, at };
+	return 0;
+}
+
+const struct vv_delta_source *vv_parent_files_source(struct vv_parent_files *p)
+{
+	p->source = (struct vv_delta_source){ p, find_bases, read_bases };
+	return &p->source;
+}
+
+/* ---- former files ---------------------------------------------------------------------------- */
+
+/* Compares names in which a number stands for any other. */
+static int compare_folded(const char *a, const char *b)
+{
+	while (*a && *b) {
+		if (isdigit((unsigned char)*a) && isdigit((unsigned char)*b)) {
+			a += strspn(a, "0123456789");
+			b += strspn(b, "0123456789");
+		} else if (*a == *b) {
+			a++;
+			b++;
+		} else {
+			break;
+		}
+	}
+	return (unsigned char)*a - (unsigned char)*b;
+}
+
+/* How many numbers are equal in two names that are equal without? */
+static unsigned count_equal(const char *a, const char *b)
+{
+	unsigned n = 0;
+
+	while (*a && *b) {
+		size_t i = strspn(a, "0123456789"), k = strspn(b, "0123456789");
+
+		n += i && i == k && memcmp(a, b, i) == 0;
+		a += i ? i : 1;
+		b += k ? k : 1;
+	}
+	return n;
+}
+
+static int by_folded(const void *a, const void *b)
+{
+	const struct vv_run_table_region *const *x = a, *const *y = b;
+	int order = compare_folded((*x)->name, (*y)->name);
+
+	return order ? order : strcmp((*x)->name, (*y)->name);
+}
+
+/* A file of the same name; else one whose name has other numbers, such as that of a step, but as
+ * many equal ones as possible, such as that of a rank. */
+static size_t find_former(const struct vv_parent_files *p, const struct vv_run_table_region **sorted, const char *name)
+{
+	size_t at = vv_run_table_find(&p->table, name), first, best = p->table.n;
+	unsigned most = 0;
+
+	if (at < p->table.n)
+		return at;
+	VV_SEARCH(first, 0, p->table.n, compare_folded(sorted[first]->name, name) < 0);
+	for (size_t i = first; i < p->table.n && i < first + ALIKE && compare_folded(sorted[i]->name, name) == 0; i++) {
+		unsigned equal = 1 + count_equal(sorted[i]->name, name);
+
+		if (equal >= most) {
+			most = equal;
+			best = (size_t)(sorted[i] - p->table.region);
+		}
+	}
+	return best;
+}
+
+static int find_files(struct vv_parent_files *p, const struct vv_file_set *c)
+{
+	const struct vv_run_table_region **sorted = vv_mem_new(p->table.n, sizeof(struct vv_run_table_region *));
+
+	p->region = vv_mem_new(c->n_files, sizeof(*p->region));
+	if (sorted && p->region) {
+		for (size_t i = 0; i < p->table.n; i++)
+			sorted[i] = &p->table.region[i];
+		qsort(sorted, p->table.n, sizeof(struct vv_run_table_region *), by_folded);
+		for (size_t i = 0; i < c->n_files; i++)
+			p->region[i] = find_former(p, sorted, c->file[i].name);
+	}
+	vv_mem_free(sorted);
+	return sorted && p->region ? 0 : VV_ENOMEM;
+}
+
+/* ---- choosing -------------------------------------------------------------------------------- */
+
+struct choosing { /* for one kind */
+	struct vv_parent_files *p;
+	const struct vv_file_set *file_set;
+	struct vv_file_set_kind *kind;
+	const uint32_t *span;
+	size_t n_spans;
+	struct vv_delta candidate[CANDIDATES];
+	size_t n_candidates;
+	double alone, size[CANDIDATES]; /* of the samples */
+	int rc;
+	struct vv_err_state error;
+};
+
+static void list_candidates(struct choosing *x)
+{
+	const struct vv_file_set_kind *k = x->kind;
+	unsigned width = k->form.type ? vv_head_type_size(k->form.type) : k->recipe.width;
+	struct vv_recipe planes = { .width = (uint8_t)width, .record = 1, .coder = VV_CODEC_ZSTD, .level = 3 };
+
+	if (k->form.type == VV_TYPE_C64 || k->form.type == VV_TYPE_C128)
+		width /= 2;
+	if (width != 1 && width != 2 && width != 4 && width != 8)
+		width = 1;
+	planes.width = (uint8_t)width;
+	x->candidate[x->n_candidates++] = (struct vv_delta){ .op = VV_DELTA_XOR, .width = 1, .recipe = planes };
+	if (width > 1) {
+		x->candidate[x->n_candidates++] =
+			(struct vv_delta){ .op = VV_DELTA_DIFFERENCE, .width = (uint8_t)width, .swapped = k->form.swapped, .recipe = planes };
+		planes.swapped = k->form.swapped;
+		x->candidate[0].recipe = planes;
+	}
+}
+
+static int size_of(const struct vv_recipe *r, const uint8_t *bytes, size_t n, double *sum)
+{
+	struct vv_sample s = { bytes, n };
+	double ratio = 1;
+	int rc = vv_recipe_search_one(r, &s, &ratio);
+
+	*sum += (double)n / (ratio > 1 ? ratio : 1);
+	return rc;
+}
+
+/* Compresses a sample in all ways: room is for three times as many bytes. */
+static int try_sample(struct choosing *x, uint8_t *room, size_t n)
+{
+	uint8_t *base = room + n, *difference = base + n;
+	int rc = size_of(&x->kind->recipe, room, n, &x->alone);
+
+	for (size_t i = 0; rc == 0 && i < x->n_candidates; i++) {
+		memcpy(difference, base, n);
+		vv_delta_apart(&x->candidate[i], room, difference, n);
+		rc = size_of(&x->candidate[i].recipe, difference, n, &x->size[i]);
+	}
+	return rc;
+}
+
+static int take_sample(struct choosing *x, const struct vv_file_span *s, uint64_t at, uint8_t *room)
+{
+	struct vv_delta_base v[VV_DELTA_BASES_EXTENTS];
+	struct bases b = { .v = v };
+	size_t n = s->at + s->len - at < WINDOW ? (size_t)(s->at + s->len - at) : WINDOW;
+	int rc = 0;
+
+	if (!add_stretch(x->p, &b, s->file, at, n) || b.zeros >= n / 4) {
+		vv_err_clear();
+		return 0;
+	}
+	rc = vv_file_set_read(x->file_set, s->file, at, room, n);
+	if (rc)
+		return rc;
+	rc = vv_base_layers_read(x->p->layers, v, b.n, room + n);
+	if (rc && rc != VV_ENOMEM) {
+		vv_err_clear();
+		return 0;
+	}
+	/* content that is stored already needs no block */
+	return rc || memcmp(room, room + n, n) == 0 ? rc : try_sample(x, room, n);
+}
+
+static int take_samples(struct choosing *x)
+{
+	uint64_t want = x->kind->raw / SHARE / WINDOW, done = 0;
+	uint8_t *room = vv_context_pool_room(3 * WINDOW);
+	int rc = room ? 0 : VV_ENOMEM;
+
+	want = want < 1 ? 1 : want > SAMPLES ? SAMPLES : want;
+	for (size_t i = 0, taken = 0; rc == 0 && i < x->n_spans && taken < want; i++) {
+		const struct vv_file_span *s = &x->file_set->span[x->span[i]];
+		uint64_t where = x->kind->raw * (2 * taken + 1) / (2 * want), unit;
+
+		for (; rc == 0 && taken < want && where < done + s->len; where = x->kind->raw * (2 * taken + 1) / (2 * want)) {
+			unit = where > done ? where - done : 0;
+			unit = s->len > WINDOW && unit > s->len - WINDOW ? s->len - WINDOW : s->len > WINDOW ? unit : 0;
+			rc = take_sample(x, s, s->at + unit - unit % 16, room);
+			taken++;
+		}
+		done += s->len;
+	}
+	vv_context_pool_room_back(room);
+	return rc;
+}
+
+static void run_choosing(void *arg, size_t i)
+{
+	struct choosing *x = (struct choosing *)arg + i;
+	size_t best = 0;
+
+	list_candidates(x);
+	x->rc = take_samples(x);
+	if (x->rc)
+		vv_err_save(x->rc, &x->error);
+	for (size_t k = 1; k < x->n_candidates; k++)
+		best = x->size[k] < x->size[best] ? k : best;
+	if (x->rc || !(x->size[best] < most_of[x->p->aim] * x->alone))
+		return;
+	x->p->delta[x->kind - x->file_set->kind] = x->candidate[best];
+	x->kind->delta = &x->p->delta[x->kind - x->file_set->kind];
+}
+
+int vv_parent_files_choose(struct vv_parent_files *p, struct vv_file_set *c)
+{
+	struct choosing *x = vv_mem_new(c->n_kinds, sizeof(*x));
+	uint32_t *order = NULL;
+	size_t n = 0;
+	int rc = find_files(p, c);
+
+	p->delta = vv_mem_new(c->n_kinds, sizeof(*p->delta));
+	if (rc == 0)
+		rc = x && p->delta ? vv_file_set_by_kind(c, &order) : VV_ENOMEM;
+	for (size_t at = 0, first; rc == 0 && at < c->n_spans;) {
+		size_t i = c->span[order[at]].kind_id;
+		struct vv_file_set_kind *k = &c->kind[i];
+
+		for (first = at; at < c->n_spans && c->span[order[at]].kind_id == i; at++)
+			;
+		if (i != VV_FILE_SET_SKELETON && !k->small && k->coded && !k->paper && k->raw >= LEAST && vv_recipes_block(k) <= LARGEST)
+			x[n++] = (struct choosing){ .p = p, .file_set = c, .kind = k, .span = order + first, .n_spans = at - first };
+	}
+	if (rc == 0)
+		vv_pool_each(p->v->ctx.pool, n, run_choosing, x);
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		rc = x[i].rc ? vv_err_restore(&x[i].error) : 0;
+	vv_mem_free(order);
+	vv_mem_free(x);
+	return rc;
+}
+
+int vv_parent_files_new(struct varve *v, struct vv_run_table *t, enum vv_parent_files_aim aim, struct vv_parent_files **out)
+{
+	struct vv_parent_files *p = vv_mem_new(1, sizeof(*p));
+	int rc = p ? vv_base_layers_new(&v->ctx.lineage, v->ctx.rank, &p->layers) : VV_ENOMEM;
+
+	if (rc) {
+		vv_run_table_fini(t);
+		vv_mem_free(p);
+		return rc;
+	}
+	p->v = v;
+	p->aim = aim;
+	p->table = *t;
+	*t = (struct vv_run_table){ 0 };
+	*out = p;
+	return 0;
+}
+
+void vv_parent_files_free(struct vv_parent_files *p)
+{
+	if (!p)
+		return;
+	vv_base_layers_free(p->layers);
+	vv_run_table_fini(&p->table);
+	vv_mem_free(p->region);
+	vv_mem_free(p->delta);
+	vv_mem_free(p->stretch);
+	vv_mem_free(p);
+}

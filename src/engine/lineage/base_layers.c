@@ -1,0 +1,195 @@
+#include "engine/lineage/base_layers.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "codec/codec.h"
+#include "codec/context_pool.h"
+#include "core/format/run.h"
+#include "engine/lineage/layer_file.h"
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+
+/* Layers that keep a descriptor. Many layers with bases may be open together, so each has few of
+ * them: further ones are opened again for each block. */
+enum { OPEN = 2 };
+
+struct vv_base_layers {
+	const struct vv_lineage *lin;
+	uint32_t rank;
+	pthread_mutex_t lock; /* of the members below */
+	struct vv_layer_file **file;
+	size_t n, cap;
+};
+
+int vv_base_layers_new(const struct vv_lineage *lin, uint32_t rank, struct vv_base_layers **out)
+{
+	struct vv_base_layers *b = vv_mem_new(1, sizeof(*b));
+
+	if (!b)
+		return VV_ENOMEM;
+	*b = (struct vv_base_layers){ .lin = lin, .rank = rank, .lock = PTHREAD_MUTEX_INITIALIZER };
+	*out = b;
+	return 0;
+}
+
+void vv_base_layers_free(struct vv_base_layers *b)
+{
+	if (!b)
+		return;
+	for (size_t i = 0; i < b->n; i++)
+		vv_layer_file_close(b->file[i]);
+	vv_mem_free(b->file);
+	pthread_mutex_destroy(&b->lock);
+	vv_mem_free(b);
+}
+
+static int open_locked(struct vv_base_layers *b, uint64_t layer, struct vv_layer_file **out)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < b->n; i++)
+		if (b->file[i]->layer == layer) {
+			*out = b->file[i];
+			return 0;
+		}
+	rc = vv_mem_room(&b->file, b->n, &b->cap, sizeof(struct vv_layer_file *));
+	if (rc == 0)
+		rc = vv_layer_file_open(b->lin, layer, VV_LAYER_FILE_BLOCKS, out);
+	if (rc == 0 && b->n >= OPEN && !b->lin->store->is_remote)
+		vv_layer_file_release(*out);
+	if (rc == 0)
+		b->file[b->n++] = *out;
+	return rc;
+}
+
+int vv_base_layers_open(struct vv_base_layers *b, uint64_t epoch, struct vv_layer_file **out)
+{
+	int rc;
+
+	pthread_mutex_lock(&b->lock);
+	rc = open_locked(b, vv_run_layer(epoch, b->rank), out);
+	pthread_mutex_unlock(&b->lock);
+	return rc;
+}
+
+/* Bases, cut at the borders of their blocks. */
+struct base_piece {
+	struct vv_layer_file *file;
+	size_t block;
+	uint32_t from, len; /* in the decoded block */
+	uint8_t *to;
+};
+
+struct base_pieces {
+	struct base_piece *v;
+	size_t n, cap;
+};
+
+static int cut(struct base_pieces *p, struct vv_layer_file *f, uint64_t pos, uint64_t len, uint8_t *to)
+{
+	struct vv_payload_cursor c = { 0 };
+
+	while (len) {
+		const struct vv_extent *x;
+		uint64_t n;
+
+		if (!vv_payload_locate(&f->blocks, pos, &c)) {
+			vv_err_set(VV_EDAMAGED, "section BLOCKS: position %" PRIu64 ", the base of another block, is not there", pos);
+			return vv_layer_file_name_in_error(f, VV_EDAMAGED);
+		}
+		if (f->blocks.v[c.block].codec == VV_CODEC_DELTA) {
+			vv_err_set(VV_EDAMAGED, "block %zu, the base of another block, has a base itself", c.block);
+			return vv_layer_file_name_in_error(f, VV_EDAMAGED);
+		}
+		if (vv_mem_room(&p->v, p->n, &p->cap, sizeof(*p->v)) < 0)
+			return VV_ENOMEM;
+		x = &f->blocks.extent.v[c.extent];
+		n = x->pos + x->len - pos < len ? x->pos + x->len - pos : len;
+		p->v[p->n++] = (struct base_piece){ f, c.block, (uint32_t)(c.before + (pos - x->pos)), (uint32_t)n, to };
+		to += n;
+		pos += n;
+		len -= n;
+	}
+	return 0;
+}
+
+static bool is_same_block(const struct base_piece *a, const struct base_piece *b)
+{
+	return a->file == b->file && a->block == b->block;
+}
+
+static bool has_same_blocks(const struct vv_layer_file *a, const struct vv_layer_file *b)
+{
+	return a->blocks.n == b->blocks.n && (!a->blocks.n || memcmp(a->blocks.v, b->blocks.v, a->blocks.n * sizeof(*a->blocks.v)) == 0);
+}
+
+static int read_block(const struct vv_base_layers *b, const struct base_piece *x, uint8_t *raw, uint8_t *stored)
+{
+	struct vv_layer_file *f = x->file;
+	int rc = f->get ? 0 : vv_layer_file_open(b->lin, x->file->layer, VV_LAYER_FILE_BLOCKS, &f);
+
+	/* a compact layer has the same positions, but perhaps other blocks */
+	if (rc == 0 && f != x->file && !has_same_blocks(f, x->file))
+		rc = vv_err_set(VV_EIO, "'%s': the layer was replaced by a compact one while it was read; read again", x->file->object);
+	if (rc == 0)
+		rc = vv_layer_file_read_block(f, x->block, raw, stored);
+	if (f != x->file)
+		vv_layer_file_close(f);
+	return rc;
+}
+
+/* Mostly the base is one block. */
+static int read_whole(const struct vv_base_layers *layers, const struct base_piece *x, const struct vv_block *b)
+{
+	uint8_t *stored = b->codec ? vv_context_pool_room(b->stored_len) : NULL;
+	int rc = stored || !b->codec ? read_block(layers, x, x->to, stored) : VV_ENOMEM;
+
+	vv_context_pool_room_back(stored);
+	return rc;
+}
+
+/* Reads piece i and all later ones of its block. */
+static int read_pieces(const struct vv_base_layers *layers, struct base_pieces *p, size_t i)
+{
+	struct base_piece first = p->v[i];
+	const struct vv_block *b = &first.file->blocks.v[first.block];
+	uint8_t *room;
+	int rc;
+
+	if (first.len == b->raw_len) {
+		p->v[i].len = 0;
+		return read_whole(layers, &first, b);
+	}
+	room = vv_context_pool_room((size_t)b->raw_len + (b->codec ? b->stored_len : 0));
+	rc = room ? read_block(layers, &first, room, room + b->raw_len) : VV_ENOMEM;
+	for (; rc == 0 && i < p->n; i++)
+		if (p->v[i].len && is_same_block(&p->v[i], &first)) {
+			memcpy(p->v[i].to, room + p->v[i].from, p->v[i].len);
+			p->v[i].len = 0;
+		}
+	vv_context_pool_room_back(room);
+	return rc;
+}
+
+int vv_base_layers_read(struct vv_base_layers *b, const struct vv_delta_base *v, size_t n, uint8_t *to)
+{
+	struct base_pieces p = { 0 };
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < n; to += v[i++].len) {
+		struct vv_layer_file *f = NULL;
+
+		if (!v[i].epoch) {
+			memset(to, 0, (size_t)v[i].len);
+			continue;
+		}
+		rc = vv_base_layers_open(b, v[i].epoch, &f);
+		if (rc == 0)
+			rc = cut(&p, f, v[i].pos, v[i].len, to);
+	}
+	for (size_t i = 0; rc == 0 && i < p.n; i++)
+		if (p.v[i].len)
+			rc = read_pieces(b, &p, i);
+	vv_mem_free(p.v);
+	return rc;
+}

@@ -1,0 +1,23 @@
+/* The regions of all ranks, with their distributions: as an epoch has them, or as the ranks have
+ * declared them now. */
+#ifndef VV_ENGINE_RANKS_RANK_PARTS_H
+#define VV_ENGINE_RANKS_RANK_PARTS_H
+
+#include "core/format/distribution.h"
+#include "engine/context.h"
+
+struct vv_rank_parts {
+	uint32_t ranks;
+	struct vv_head *rank; /* its regions, without their runs */
+};
+
+/* All ranks call this. Each reads some of the heads, and sends them to all. ranks: those of the
+ * epoch. Without a group, one rank reads all of them. */
+int vv_rank_parts_of_epoch(struct vv_context *ctx, int rc, uint64_t epoch, uint32_t ranks, struct vv_rank_parts *out);
+/* The regions of this session, on all its ranks. */
+int vv_rank_parts_declared(struct varve *v, int rc, struct vv_rank_parts *out);
+void vv_rank_parts_fini(struct vv_rank_parts *p);
+/* The region with that name, or NULL. */
+const struct vv_head_region *vv_rank_parts_region(const struct vv_head *h, const char *name);
+
+#endif

@@ -1,0 +1,42 @@
+/* Copies epochs of a lineage to another store, with all layers that they need. */
+#ifndef VV_ENGINE_UPKEEP_COPY_LINEAGE_H
+#define VV_ENGINE_UPKEEP_COPY_LINEAGE_H
+
+#include "base/pool.h"
+#include "base/progress.h"
+#include "engine/lineage/catalog.h"
+
+struct vv_copy_range {
+	uint64_t first, last;
+};
+
+struct vv_copy_request {
+	const struct vv_lineage *from;
+	struct vv_store *to; /* NULL with dry_run: it does not exist yet */
+	const struct vv_copy_range *range;
+	size_t n_ranges; /* 0: all epochs */
+	bool dry_run;
+	struct vv_pool *pool;
+	const struct vv_progress *progress;
+	/* Called once for each damaged part of the source. */
+	void (*tell)(void *arg, const char *problem);
+	void *arg;
+};
+
+struct vv_copy_report {
+	size_t epochs;	  /* copied */
+	size_t there;	  /* that the destination had before */
+	size_t damaged;	  /* not copied, because the source is damaged */
+	size_t layers;	  /* copied */
+	uint64_t bytes;	  /* of these layers */
+	size_t elsewhere; /* layers of copied epochs that lie in other stores */
+};
+
+/* Takes the lock of the lineage at the destination. Objects that are there are not copied again. A
+ * commit record is copied after all layers that the epoch needs, so a crash leaves no incomplete
+ * epoch. A writer may work in the source: epochs that it drops meanwhile are not copied, unless they
+ * were named (VV_ENOENT). Damage is reported by `tell`; the other epochs are copied. VV_EMISMATCH:
+ * the destination has another lineage of this name, or both copies have continued. */
+int vv_copy_lineage_run(const struct vv_copy_request *q, struct vv_copy_report *out);
+
+#endif
