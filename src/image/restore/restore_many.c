@@ -151,7 +151,7 @@ static int check(struct restore_group *o, int rc)
 		return rc ? rc : vv_serve_images_read_parts(&o->images[0], 0);
 	}
 	for (size_t i = 0; rc == 0 && i < o->n_images; i++)
-		rc = vv_serve_images_check(&o->images[i], !o->opt->lazy);
+		rc = vv_serve_images_check(&o->images[i], !o->opt->lazy, &o->opt->progress);
 	return rc;
 }
 

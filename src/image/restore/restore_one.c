@@ -34,9 +34,9 @@ int vv_restore_one_pid(const struct vv_criu *c, pid_t *pid)
 }
 
 /* Everything is checked while criu starts: it gets no image before that. */
-static int serve(struct vv_serve_images *s, struct vv_lazy_pages *l, const struct vv_criu *c, struct vv_socket_files *kept, bool late)
+static int serve(struct vv_serve_images *s, struct vv_lazy_pages *l, const struct vv_criu *c, struct vv_socket_files *kept, const struct vv_restore_one_options *opt)
 {
-	int rc = vv_serve_images_check(s, !late);
+	int rc = vv_serve_images_check(s, !opt->lazy, &opt->progress);
 
 	if (rc == 0)
 		rc = vv_serve_images_await_numbers(s);
@@ -66,7 +66,7 @@ static int run(struct vv_serve_images *s, struct vv_lazy_pages *l, struct vv_cri
 
 	if (rc)
 		return rc;
-	rc = serve(s, l, c, kept, opt->lazy);
+	rc = serve(s, l, c, kept, opt);
 	vv_err_save(rc, &error);
 	vv_serve_images_disconnect(s);
 	ended = vv_criu_wait(c, what);

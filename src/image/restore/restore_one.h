@@ -3,6 +3,7 @@
 #define VV_IMAGE_RESTORE_RESTORE_ONE_H
 
 #include "base/pool.h"
+#include "base/progress.h"
 #include "engine/lineage/catalog.h"
 #include "image/criu/criu.h"
 #include <stdbool.h>
@@ -14,6 +15,7 @@ struct vv_restore_one_options {
 	size_t n_extra;
 	uint64_t memory; /* bytes of images at a time; 0: half of the free memory */
 	bool lazy;       /* it runs before all of its memory is loaded */
+	struct vv_progress progress; /* of the check before it is created */
 	void *arg;
 	void (*runs)(void *arg, pid_t pid); /* called as soon as it runs; may be NULL */
 };

@@ -210,7 +210,7 @@ int vv_serve_images_read_parts(struct vv_serve_images *s, int rc)
 	return vv_serve_images_refuse(s, vv_remote_images_read(&s->remote_images, rc, 0));
 }
 
-int vv_serve_images_check(struct vv_serve_images *s, bool all)
+int vv_serve_images_check(struct vv_serve_images *s, bool all, const struct vv_progress *progress)
 {
 	size_t file = s->files.n_files;
 	char segment[AREA_WORDS];
@@ -224,7 +224,7 @@ int vv_serve_images_check(struct vv_serve_images *s, bool all)
 	for (size_t i = 0; i < s->files.n_files; i++)
 		for (size_t k = 0; k < s->parts[i].n; k++)
 			vv_block_cache_want(s->cache, i, s->parts[i].v[k].at, s->parts[i].v[k].len);
-	rc = vv_block_cache_check(s->cache, &file, &at);
+	rc = vv_block_cache_check(s->cache, progress, &file, &at);
 	if (rc == VV_EDAMAGED && file < s->files.n_files) {
 		name_area(s, file, at, segment);
 		vv_err_context(rc, "'%s'%s", name_of(s, file), segment);

@@ -45,7 +45,7 @@ int vv_serve_images_open_files(struct vv_serve_images *s, int rc, struct vv_unpa
 /* For images that were opened late: reads criu's parts of the pages in one round. */
 int vv_serve_images_read_parts(struct vv_serve_images *s, int rc);
 /* Checks that all stored blocks of criu's parts, or of all images, are present and intact. */
-int vv_serve_images_check(struct vv_serve_images *s, bool all);
+int vv_serve_images_check(struct vv_serve_images *s, bool all, const struct vv_progress *progress);
 /* For VV_EDAMAGED, adds to the message that nothing was restored; returns rc. */
 int vv_serve_images_refuse(const struct vv_serve_images *s, int rc);
 /* Returns the number of an image; files.n_files: there is none of that name. */

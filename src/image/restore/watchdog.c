@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-	WARDENS = 2,
+	WATCHDOGS = 2,
 	COMMAND = STDIN_FILENO + 1, /* the pidfd of the command, in a watchdog */
 	MOST = 4096, /* processes; further ones are found as descendants */
 };
@@ -108,7 +108,7 @@ static int open_some(struct vv_watchdog *g, const char *folder, int command, uns
 	pid = fork();
 	if (pid == 0) {
 		setsid(); /* no signals of the terminal, and none of our descriptors */
-		prctl(PR_SET_NAME, "pages-warden");
+		prctl(PR_SET_NAME, "pages-watchdog");
 		dup2(ends[0], STDIN_FILENO);
 		dup2(command, COMMAND);
 		close_range(COMMAND + 1, UINT_MAX, 0);
@@ -133,7 +133,7 @@ int vv_watchdog_open(struct vv_watchdog *g, const char *folder)
 		*g = (struct vv_watchdog)VV_WATCHDOG_NONE;
 		return vv_err_sys(errno, "cannot make a descriptor of this process");
 	}
-	rc = open_some(g, folder, command, WARDENS);
+	rc = open_some(g, folder, command, WATCHDOGS);
 	close(command);
 	return rc;
 }

@@ -121,7 +121,7 @@ static void look(struct vv_serve_images *s, size_t n, uint32_t reader, uint32_t 
 
 			snprintf(core, sizeof(core), "%u/pages-1.img", rank);
 			MUST(read_file(&s[i], rank, "core.img", (uint8_t *)core, NAME) == has);
-			MUST(!has || vv_serve_images_check(&s[i], true) == 0);
+			MUST(!has || vv_serve_images_check(&s[i], true, NULL) == 0);
 			times += has;
 		}
 		MUST(times == (rank % readers == reader));
