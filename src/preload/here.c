@@ -13,6 +13,7 @@
 #include "preload/libc_memory_fortran.h"
 #include "preload/heap.h"
 #include "preload/state.h"
+#include "preload/unreachable.h"
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -222,14 +223,47 @@ static void refuse(int rc, uint64_t epoch)
 	_exit(VV_RUN_PROTOCOL_REFUSED);
 }
 
+static bool is_set(const char *name)
+{
+	const char *text = vv_env_get(name);
+
+	return text && strcmp(text, "1") == 0;
+}
+
+/* Below this nobody need be told. */
+enum { UNREACHABLE_BYTES = 1 << 20, UNREACHABLE_PERCENT = 1 };
+
+static void describe_unreachable(const struct vv_unreachable *u, bool freed, char *out, size_t size)
+{
+	double mib = (double)u->bytes / (1 << 20);
+
+	out[0] = '\0';
+	if (freed && u->objects)
+		snprintf(out, size, "%.1f MiB of its heap in unreachable objects (%" PRIu64 ") are free again", mib, u->objects);
+	else if (u->bytes >= UNREACHABLE_BYTES && u->bytes / UNREACHABLE_PERCENT >= u->heap / 100)
+		snprintf(out, size, "%.1f MiB of its heap are in objects (%" PRIu64 ") that no pointer in the saved state leads to, for instance "
+			 "objects of the stack: each restart may add as much. Free such objects before varve_checkpoint_here, or let a restart do it: "
+			 "varve run --free-unreachable", mib, u->objects);
+}
+
+static void report_restored(const struct vv_unreachable *unreachable, bool freed)
+{
+	char sentence[400];
+
+	describe_unreachable(unreachable, freed, sentence, sizeof(sentence));
+	if (!write_event("restored", varve_epoch(session), sentence) && sentence[0])
+		vv_log_warn("epoch %" PRIu64 " is restored; %s", varve_epoch(session), sentence);
+}
+
 static int restore(void)
 {
+	bool none = false, free_them = is_set(VV_RUN_PROTOCOL_FREE_UNREACHABLE);
+	struct vv_unreachable unreachable = { 0 };
 	uint64_t epoch = VARVE_LATEST;
-	bool none = false, touched = false;
 	int rc = which_epoch(&epoch, &none);
 
 	if (rc == 0 && !none)
-		rc = vv_state_restore(session, epoch, &touched);
+		rc = vv_state_restore(session, epoch, free_them, &unreachable);
 	if (rc > 0 && epoch != VARVE_LATEST) {
 		int spared = vv_retention_exempt_above(session, epoch);
 
@@ -238,7 +272,7 @@ static int restore(void)
 	if (rc < 0)
 		refuse(rc, epoch == VARVE_LATEST ? varve_epoch(session) : epoch);
 	if (rc > 0)
-		write_event("restored", varve_epoch(session), "");
+		report_restored(&unreachable, free_them);
 	return rc;
 }
 
@@ -256,14 +290,13 @@ static int disable(int rc)
 
 static int begin(void)
 {
-	const char *globals = vv_env_get(VV_RUN_PROTOCOL_GLOBALS);
 	int rc;
 
 	vv_libc_memory_fortran_ask(); /* its library may have been loaded late */
 	open_events();
 	rc = open_session();
 	if (rc == 0)
-		rc = vv_state_begin(session, globals && strcmp(globals, "1") == 0);
+		rc = vv_state_begin(session, is_set(VV_RUN_PROTOCOL_GLOBALS));
 	if (rc)
 		return disable(rc);
 	/* Ranks end by MPI_Finalize; one that ends otherwise must not wait for others. */

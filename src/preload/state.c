@@ -14,6 +14,7 @@
 #include "preload/heap.h"
 #include "preload/library.h"
 #include "preload/outside_pointers.h"
+#include "preload/unreachable.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -433,8 +434,40 @@ static void put_exceptions(const uint8_t *from)
 		}
 }
 
-/* Nothing is overwritten before all ranks are ready. */
-static int overwrite(struct varve *v, uint64_t epoch, bool *touched)
+static void add_root(struct vv_memory_range *root, size_t *n, uintptr_t lo, size_t len)
+{
+	if (len)
+		root[(*n)++] = (struct vv_memory_range){ lo, lo + len, false };
+}
+
+/* The search takes as long as the restart does: without the request it covers heaps of this size. */
+static const uint64_t most_for_report = (uint64_t)1 << 30;
+
+/* Searches the restored heap. Without memory for the search it finds nothing. */
+static void find_unreachable(bool free_them, struct vv_unreachable *out)
+{
+	uint64_t used = 0;
+	struct vv_memory_range *root = vv_mem_new(plan.globals.n + n_named, sizeof(*root));
+	size_t n = 0;
+
+	for (unsigned i = 0; i < VV_HEAP_LANES; i++)
+		used += plan.used[i];
+	if (!root || (used > most_for_report && !free_them)) {
+		vv_mem_free(root);
+		return;
+	}
+	for (uint32_t i = 0; i < plan.globals.n; i++)
+		add_root(root, &n, (uintptr_t)plan.globals.part[i].lo, plan.globals.part[i].size);
+	for (size_t i = 0; i < n_named; i++)
+		if (named[i].name)
+			add_root(root, &n, (uintptr_t)named[i].p, named[i].len);
+	vv_unreachable_find(root, n, free_them, out);
+	vv_mem_free(root);
+}
+
+/* Nothing is overwritten before all ranks are ready. After a failure of fill, the program cannot
+ * continue. */
+static int overwrite(struct varve *v, uint64_t epoch, bool free_them, struct vv_unreachable *unreachable)
 {
 	struct vv_make_writable writable = { 0 };
 	uint8_t *kept = NULL;
@@ -449,12 +482,12 @@ static int overwrite(struct varve *v, uint64_t epoch, bool *touched)
 	if (rc == 0)
 		rc = vv_state_declare(v);
 	rc = agree(v, rc);
-	*touched = rc == 0;
 	if (rc == 0)
 		rc = fill(v, epoch);
 	if (rc == 0) {
 		put_exceptions(kept);
 		vv_argv_restored();
+		find_unreachable(free_them, unreachable);
 		rc = vv_heap_run(true);
 	}
 	if (rc == 0)
@@ -479,7 +512,7 @@ static int check_kind(struct varve *v, uint64_t epoch, int rc)
 		       vv_err_set(VV_EMISMATCH, "lineage '%s' holds no heap there, but regions that a program declared, or packed files", v->ctx.lineage.name);
 }
 
-int vv_state_restore(struct varve *v, uint64_t epoch, bool *touched)
+int vv_state_restore(struct varve *v, uint64_t epoch, bool free_them, struct vv_unreachable *unreachable)
 {
 	struct state_plan now = plan;
 	int rc = check_kind(v, epoch, varve_restart(v, epoch)); /* the plan alone */
@@ -497,6 +530,6 @@ int vv_state_restore(struct varve *v, uint64_t epoch, bool *touched)
 	if (rc == 0)
 		rc = check_census(v, epoch, plan.census_bytes);
 	if (rc == 0)
-		rc = overwrite(v, epoch, touched);
+		rc = overwrite(v, epoch, free_them, unreachable);
 	return rc ? rc : 1;
 }

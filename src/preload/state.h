@@ -17,9 +17,10 @@ int vv_state_except(void *p, size_t len);
 /* To be called at the first checkpoint, in a new session. globals: the state includes the variables
  * of the executable. */
 int vv_state_begin(struct varve *v, bool globals);
-/* Restores the state of an epoch and returns 1; 0: there is none yet (VARVE_LATEST). Until *touched
- * is set, nothing has changed; after a later failure the program cannot continue. */
-int vv_state_restore(struct varve *v, uint64_t epoch, bool *touched);
+struct vv_unreachable;
+/* Restores the state of an epoch and returns 1; 0: there is none yet (VARVE_LATEST). *unreachable
+ * becomes the sum of the unreachable objects, which are freed if free_them is set. */
+int vv_state_restore(struct varve *v, uint64_t epoch, bool free_them, struct vv_unreachable *unreachable);
 /* Ends the start-up; the state is a new one. */
 int vv_state_start(struct varve *v);
 /* Declares the current size of the heap to the session. */

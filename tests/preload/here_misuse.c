@@ -9,7 +9,7 @@ static long counter;
 int main(int argc, char **argv)
 {
 	long *step = calloc(1, sizeof(*step));
-	char name[300] = "";
+	char name[1100] = "";
 
 	memset(name, 'n', sizeof(name) - 1);
 	expect("no name", varve_protect_here(NULL, &counter, sizeof(counter)) < 0 && varve_protect_here("", &counter, sizeof(counter)) < 0);

@@ -47,7 +47,7 @@ class Job:
         """Its status, its output, and what was said, as events or else as text."""
         before = self.events.stat().st_size
         p = self.start(*args, **kw)
-        out, err = p.communicate(timeout=120)
+        out, err = p.communicate(timeout=240)
         return p.returncode, out, err + self.events.read_text()[before:]
 
     def told(self, word):
@@ -75,7 +75,7 @@ def compile(work, source, *flags):
 
 
 def plain(program, *args):
-    return subprocess.run([*program, *map(str, args)], check=True, capture_output=True, text=True, timeout=120).stdout
+    return subprocess.run([*program, *map(str, args)], check=True, capture_output=True, text=True, timeout=240).stdout
 
 
 def children(pid):
@@ -372,7 +372,7 @@ def check_signals(work):
         time.sleep(random.uniform(0, 0.05))
         p.terminate()
         try:
-            out, err = p.communicate(timeout=60)
+            out, err = p.communicate(timeout=240)
         except subprocess.TimeoutExpired:
             end(p)
             expect(f"a handler ends the program, life {life}", False, "it hangs")
@@ -392,7 +392,7 @@ def check_closes(work):
         status, out, err = job.run(40, own, how)
         expect(f"nothing but its own words in its file ({how})", (status, out) == (0, "good\n") and own.read_text() == "its own\n" * 40, status, out, err)
         expect(f"every epoch is told of and durable ({how})", len(job.told("durable")) == 40 and not job.told("failed"), job.events.read_text())
-    done = subprocess.run([VARVE, "verify", job.store], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([VARVE, "verify", job.store], capture_output=True, text=True, timeout=240)
     expect("and whole", done.returncode == 0, done.stdout, done.stderr)
 
 
@@ -407,7 +407,7 @@ def check_interpreter(work):
 
 def check_run(work):
     """By the command, as users do."""
-    done = subprocess.run([VARVE, "run", "--store", work / "run", "--", "true"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([VARVE, "run", "--store", work / "run", "--", "true"], capture_output=True, text=True, timeout=240)
     expect("a program that never calls is told of", done.returncode == 0 and "without a call of varve_checkpoint_here" in done.stderr, done.stderr)
     program = compile(work, "here_objects.c")
     command = [VARVE, "run", "--every", "1ms", "--store", work / "run", "--", program]
@@ -416,15 +416,15 @@ def check_run(work):
         if "is durable" in line:
             break
     p.terminate()
-    _, err = p.communicate(timeout=60)
-    done = subprocess.run([*command, "5"], capture_output=True, text=True, timeout=60)
+    _, err = p.communicate(timeout=240)
+    done = subprocess.run([*command, "5"], capture_output=True, text=True, timeout=240)
     expect("it goes on, and says that its arguments are others", done.returncode == 0 and "continues from epoch" in done.stderr and
            "other arguments" in done.stderr, done.stderr)
-    done = subprocess.run([*command, "5"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*command, "5"], capture_output=True, text=True, timeout=240)
     expect("it had ended well: this is a new run", done.returncode == 0 and "ended well" in done.stderr and "begins at its start" in done.stderr, done.stderr)
     last = max(int(e) for e in re.findall(r"epoch (\d+) is durable", done.stderr))
     for how in [], ["--quiet"]:
-        other = subprocess.run([*command[:2], *how, "--restart", str(last), *command[2:], "5", "0", "100000"], capture_output=True, text=True, timeout=60)
+        other = subprocess.run([*command[:2], *how, "--restart", str(last), *command[2:], "5", "0", "100000"], capture_output=True, text=True, timeout=240)
         expect(f"what does not fit is said once {how}", other.returncode == 76 and other.stderr.count("has not allocated") == 1, other.stderr)
     expect("quiet says no more than that", "started" not in other.stderr, other.stderr)
 

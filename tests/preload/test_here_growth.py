@@ -30,10 +30,10 @@ def memory(job):
     return json.loads(out)["epochs"][-1]["bytes_memory"]
 
 
-def compare(work, program, name, *args, steps=2):
+def compare(work, program, name, *args, steps=2, **env):
     """Each life has so many steps."""
     end = LIVES * steps
-    undisturbed, often = (Job(work, f"{name}.{kind}".replace(" ", "").replace(",", ""), program, VARVE_INTERVAL="0", VARVE_KEEP="2") for kind in ("once", "often"))
+    undisturbed, often = (Job(work, f"{name}.{kind}".replace(" ", "").replace(",", ""), program, VARVE_INTERVAL="0", VARVE_KEEP="2", **env) for kind in ("once", "often"))
     want, peak = live(undisturbed, end, *args)
     lives = [live(often, (i + 1) * steps, *args) for i in range(LIVES)]
     restored = len(often.told("restored"))
@@ -54,24 +54,29 @@ def check_torn(work):
         expect(f"it is said in life {life}", ("will not be used again" in err) == (life > 0), err)
 
 
-if not test_here.PRELOAD.exists():
-    print("libvarve_preload is not built: no jemalloc here, or a sanitizer")
-    sys.exit(77)
-with tempfile.TemporaryDirectory(prefix="varve-growth-") as folder:
-    folder = pathlib.Path(folder)
-    c = compile(folder, "here_scratch.c")
-    check_torn(folder)
-    for threads in (0, 20):
-        compare(folder, c, f"{threads} threads", threads)
-    changing = compile(folder, "here_changing.c")
-    for threads in (0, 4):
-        compare(folder, changing, f"changing scratch, {threads} short threads", threads, steps=4)
-    if CXX:
-        compare(folder, compile(folder, "here_scratch.cpp"), "containers")
-    else:
-        print("no C++ compiler: its program is left out")
-    if (BUILD / "libvarve_fortran.a").exists():
-        compare(folder, compile(folder, "here_scratch.f90"), "arrays")
-    else:
-        print("built without Fortran: its program is left out")
-print("ok")
+def main():
+    if not test_here.PRELOAD.exists():
+        print("libvarve_preload is not built: no jemalloc here, or a sanitizer")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory(prefix="varve-growth-") as folder:
+        folder = pathlib.Path(folder)
+        c = compile(folder, "here_scratch.c")
+        check_torn(folder)
+        for threads in (0, 20):
+            compare(folder, c, f"{threads} threads", threads)
+        changing = compile(folder, "here_changing.c")
+        for threads in (0, 4):
+            compare(folder, changing, f"changing scratch, {threads} short threads", threads, steps=4)
+        if CXX:
+            compare(folder, compile(folder, "here_scratch.cpp"), "containers")
+        else:
+            print("no C++ compiler: its program is left out")
+        if (BUILD / "libvarve_fortran.a").exists():
+            compare(folder, compile(folder, "here_scratch.f90"), "arrays")
+        else:
+            print("built without Fortran: its program is left out")
+    print("ok")
+
+
+if __name__ == "__main__":
+    main()

@@ -55,7 +55,7 @@ run 60
 
 def output(command, preload, **kw):
     env = {**os.environ, **({"LD_PRELOAD": str(PRELOAD)} if preload else {})}
-    p = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, **kw)
+    p = subprocess.run(command, env=env, capture_output=True, text=True, timeout=240, **kw)
     if p.returncode != 0:
         sys.exit(f"{command[0]}, {'with' if preload else 'without'} varve: exit {p.returncode}\n{p.stdout}{p.stderr}")
     return p.stdout

@@ -31,12 +31,12 @@ with tempfile.TemporaryDirectory(prefix="varve-late-") as folder:
     subprocess.run([CC, "-D_GNU_SOURCE", "-O2", "-pthread", f"-I{SOURCE / 'include'}", HERE / "late.c", "-o", program, "-ldl"], check=True)
     for options in {}, {"VARVE_BUFFER": "256KiB", "VARVE_TRACKER": "mprotect"}, {"VARVE_BUFFER": "256KiB", "VARVE_TRACKER": "mprotect", "LATE_KEYS": "1"}:
         store = work / f"store{len(options)}"
-        done = subprocess.run([program, BUILD / "libvarve.so", store, *libraries], capture_output=True, text=True, timeout=60, env={**os.environ, **options})
+        done = subprocess.run([program, BUILD / "libvarve.so", store, *libraries], capture_output=True, text=True, timeout=240, env={**os.environ, **options})
         if (done.returncode, done.stdout) != (0, "good\n"):
             sys.exit(f"FAILED {options}: status {done.returncode}: {done.stdout}{done.stderr}")
     program = work / "unload"
     subprocess.run([CC, "-D_GNU_SOURCE", "-O2", "-pthread", f"-I{SOURCE / 'include'}", HERE / "unload.c", "-o", program, "-ldl"], check=True)
-    done = subprocess.run([program, BUILD / "libvarve.so", work / "unloaded"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([program, BUILD / "libvarve.so", work / "unloaded"], capture_output=True, text=True, timeout=240)
     if (done.returncode, done.stdout) != (0, "good\n"):
         sys.exit(f"FAILED after dlclose: status {done.returncode}: {done.stdout}{done.stderr}")
 print("ok")

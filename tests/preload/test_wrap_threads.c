@@ -1,6 +1,7 @@
 // ctest: TIMEOUT 60
 // Calls that block while fences are shut around them, threads that are cancelled in such calls, and threads that block signals.
 #include "preload/wrap/wrap.h"
+#include "track/write_protect.h"
 #include "vv_test.h"
 
 #include "base/err.h"

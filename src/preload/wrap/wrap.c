@@ -2,7 +2,9 @@
  * sets of memory ranges. */
 #include "preload/wrap/wrap.h"
 #include <dlfcn.h>
+#include <gnu/libc-version.h>
 #include <limits.h>
+#include <link.h>
 
 static const char *const names[VV_WRAP_COUNT] = {
 #define NAME(name) [VV_WRAP_##name] = #name,
@@ -11,7 +13,39 @@ static const char *const names[VV_WRAP_COUNT] = {
 };
 
 _Atomic(void *) vv_wrap_found[VV_WRAP_COUNT];
-atomic_bool vv_wrap_ready;
+static void ignore_range(const void *p, size_t n)
+{
+	(void)p, (void)n;
+}
+
+static void ignore(void)
+{
+}
+
+static int handle_none(int sig, const struct sigaction *act, struct sigaction *old, bool *handled)
+{
+	(void)sig, (void)act, (void)old;
+	*handled = false;
+	return 0;
+}
+
+static void ignore_mask(int how, const sigset_t *set, sigset_t *before)
+{
+	(void)how, (void)set, (void)before;
+}
+
+static const long none;
+static const struct vv_interpose_table idle = {
+	.begin_syscall = ignore_range,
+	.end_syscall = ignore,
+	.note_mprotect = ignore_range,
+	.n_pages = &none,
+	.before_free = ignore_range,
+	.release_registered = ignore_range,
+	.sigaction = handle_none,
+	.masked = ignore_mask,
+};
+_Atomic(const struct vv_interpose_table *) vv_wrap_table = &idle;
 
 static char *as_it_is(char *theirs, uintptr_t caller)
 {
@@ -57,6 +91,33 @@ void vv_wrap_open_now(void)
 	REAL(pthread_sigmask)(SIG_UNBLOCK, &two, NULL);
 }
 
+static bool holds(const struct dl_phdr_info *object, uintptr_t at)
+{
+	for (int i = 0; i < object->dlpi_phnum; i++)
+		if (object->dlpi_phdr[i].p_type == PT_LOAD && at - object->dlpi_addr - object->dlpi_phdr[i].p_vaddr < object->dlpi_phdr[i].p_memsz)
+			return true;
+	return false;
+}
+
+static int look_for_us(struct dl_phdr_info *object, size_t size, void *arg)
+{
+	bool *ours = arg;
+
+	(void)size;
+	*ours = holds(object, (uintptr_t)names);
+	return *ours || holds(object, (uintptr_t)gnu_get_libc_version);
+}
+
+/* The program finds the functions of the first object. If only a plugin, or only another library,
+ * needs this one, the C library comes first. */
+static bool is_before_libc(void)
+{
+	bool ours = false;
+
+	dl_iterate_phdr(look_for_us, &ours);
+	return ours;
+}
+
 /* Finds all functions before main: dlsym is not safe in a signal handler, where read and similar
  * functions may be called. Earlier callers find their own function. */
 __attribute__((constructor(101))) static void find_all(void)
@@ -64,7 +125,12 @@ __attribute__((constructor(101))) static void find_all(void)
 	for (enum vv_wrap_id id = 0; id < VV_WRAP_COUNT; id++)
 		vv_wrap_real(id);
 	vv_wrap_open_now(); /* a program inherits the signals that its parent has blocked */
-	atomic_store(&vv_wrap_ready, true);
+	const struct vv_interpose_table *table = varve_interpose_table(VV_INTERPOSE_TABLE_VERSION, REAL(sigaction), is_before_libc());
+	if (table)
+		atomic_store(&vv_wrap_table, table);
+	else
+		dprintf(STDERR_FILENO, "varve: warning: libvarve_interpose.so and libvarve.so are of different releases: system calls that "
+				       "write into regions may fail during a checkpoint; install both from one release\n");
 }
 
 static uintptr_t gap(const struct vv_wrap_range *a, uintptr_t lo, uintptr_t hi)
@@ -82,7 +148,7 @@ void vv_wrap_add(struct vv_wrap_ranges *r, const void *p, size_t n)
 		if (gap(&r->at[i], lo, hi) < gap(near, lo, hi))
 			near = &r->at[i];
 	if (r->n < VV_WRAP_RANGES && (r->n == 0 || gap(near, lo, hi) > 0)) {
-		r->at[r->n++] = (struct vv_wrap_range){ lo, hi };
+		r->at[r->n++] = (struct vv_wrap_range){ lo, hi, NULL };
 		return;
 	}
 	near->lo = lo < near->lo ? lo : near->lo;
@@ -99,11 +165,11 @@ void vv_wrap_add_iov(struct vv_wrap_ranges *r, const struct iovec *iov, size_t n
 void vv_wrap_enter_all(struct vv_wrap_ranges *r)
 {
 	for (size_t i = 0; i < r->n; i++)
-		r->entered += vv_wrap_enter(r->at[i].lo, r->at[i].hi - r->at[i].lo);
+		r->at[i].entered = vv_wrap_enter(r->at[i].lo, r->at[i].hi - r->at[i].lo);
 }
 
 void vv_wrap_leave_all(struct vv_wrap_ranges *r)
 {
-	for (; r->entered > 0; r->entered--)
-		vv_write_protect_end_syscall();
+	for (size_t i = 0; i < r->n; i++)
+		vv_wrap_leave(&r->at[i].entered);
 }

@@ -4,11 +4,8 @@
  *
  *    ssize_t read(int fd, void *buf, size_t n) { WRITES(buf, n); return REAL(read)(fd, buf, n); }
  *
- * They work for programs that link or preload libvarve.so, not for a later dlopen. These writes are
- * not covered: syscall(), io_uring, aio_read, and other processes (process_vm_writev). Also not
- * covered are robust mutexes whose owner ends (the kernel marks them), and buffers from setvbuf.
- * The signal mask that sigsetjmp and getcontext store is not covered if it lies on another page
- * than the rest: these two cannot be wrapped. */
+ * They work for programs that link or preload libvarve_interpose.so, not for a later dlopen.
+ * docs/interposition.md lists the writes that are not covered. */
 #ifndef VV_PRELOAD_WRAP_WRAP_H
 #define VV_PRELOAD_WRAP_WRAP_H
 
@@ -61,11 +58,10 @@
 
 #include "preload/wrap/libc_prototypes.h"
 #pragma GCC visibility pop
-
 #undef fread_unlocked /* a macro in older headers */
 
 #include "preload/wrap/wrap_names.h"
-#include "track/write_protect.h"
+#include "track/interpose_table.h"
 #include <stdatomic.h>
 
 enum vv_wrap_id {
@@ -76,8 +72,10 @@ enum vv_wrap_id {
 };
 
 extern _Atomic(void *) vv_wrap_found[VV_WRAP_COUNT];
-/* Until then no page is write-protected. Sanitizers' runtimes call us before they are ready. */
-extern atomic_bool vv_wrap_ready;
+/* The calls into libvarve. They do nothing until the constructors have run. Until then no page is
+ * write-protected, and sanitizers' runtimes call us before they are ready. */
+extern _Atomic(const struct vv_interpose_table *) vv_wrap_table;
+#define ENGINE atomic_load_explicit(&vv_wrap_table, memory_order_relaxed)
 void *vv_wrap_find(enum vv_wrap_id id);
 
 /* Returns the next function after ours, never NULL: one that the C library lacks fails with
@@ -94,22 +92,23 @@ extern char *(*vv_wrap_given)(char *theirs, uintptr_t caller);
 #define REAL(name) ((__typeof__(name) *)vv_wrap_real(VV_WRAP_##name))
 
 /* The range [p, p+n), cut at the end of the address space. */
-static inline bool vv_wrap_enter(uintptr_t p, size_t n)
+static inline const struct vv_interpose_table *vv_wrap_enter(uintptr_t p, size_t n)
 {
-	if (p == 0 || n == 0 || !atomic_load_explicit(&vv_wrap_ready, memory_order_relaxed))
-		return false;
+	const struct vv_interpose_table *engine = ENGINE;
+	if (p == 0 || n == 0)
+		return NULL;
 	/* Hides p: the headers declare it as write-only, and the compiler would warn. */
 	__asm__("" : "+r"(p));
 	int saved = errno;
-	vv_write_protect_begin_syscall((const void *)p, n < UINTPTR_MAX - p ? n : UINTPTR_MAX - p);
+	engine->begin_syscall((const void *)p, n < UINTPTR_MAX - p ? n : UINTPTR_MAX - p);
 	errno = saved;
-	return true;
+	return engine;
 }
 
-static inline void vv_wrap_leave(bool *entered)
+static inline void vv_wrap_leave(const struct vv_interpose_table **entered)
 {
 	if (*entered)
-		vv_write_protect_end_syscall();
+		(*entered)->end_syscall();
 }
 
 /* No thread may block SIGSEGV and SIGBUS: a write to a write-protected page would end the program
@@ -125,8 +124,8 @@ void vv_wrap_open_now(void);
 /* Until the end of the block the kernel may write [p, p+n). It is a cleanup, so that it also ends
  * when the thread is cancelled in the call: so these files are compiled with -fexceptions. */
 #define WRITES(p, n)                                                                                                   \
-	__attribute__((cleanup(vv_wrap_leave), unused)) bool VV_WRAP_JOIN(entered_, __LINE__) =                        \
-		vv_wrap_enter((uintptr_t)(p), n)
+	__attribute__((cleanup(vv_wrap_leave), unused)) const struct vv_interpose_table *VV_WRAP_JOIN(                 \
+		entered_, __LINE__) = vv_wrap_enter((uintptr_t)(p), n)
 #define WRITES_OBJECT(p) WRITES(p, sizeof(*(p)))
 
 /* Several ranges at once. A thread can announce only a few, so further ones are joined with the
@@ -134,9 +133,10 @@ void vv_wrap_open_now(void);
 enum { VV_WRAP_RANGES = 4 };
 
 struct vv_wrap_ranges {
-	size_t n, entered;
+	size_t n;
 	struct vv_wrap_range {
 		uintptr_t lo, hi;
+		const struct vv_interpose_table *entered;
 	} at[VV_WRAP_RANGES];
 };
 

@@ -21,13 +21,18 @@ __attribute__((constructor(101))) static void find_usable_size(void)
 		usable_size = (size_t (*)(void *))f;
 }
 
+static inline bool is_active(void)
+{
+	return __builtin_expect(__atomic_load_n(ENGINE->n_pages, __ATOMIC_RELAXED) != 0, 0);
+}
+
 /* A block without a page of its own has no write-protected page. */
 static __attribute__((noinline)) void vacate(void *p)
 {
 	int saved = errno;
 
 	if (p && usable_size)
-		vv_write_protect_before_free(p, usable_size(p));
+		ENGINE->before_free(p, usable_size(p));
 	errno = saved;
 }
 
@@ -50,7 +55,7 @@ __attribute__((weak)) void free(void *p)
 {
 	void *theirs = atomic_load_explicit(&vv_wrap_found[VV_WRAP_free], memory_order_relaxed);
 
-	if (vv_write_protect_is_active())
+	if (is_active())
 		vacate(p);
 	if (__builtin_expect(theirs != NULL, 1))
 		((__typeof__(free) *)theirs)(p);
@@ -60,7 +65,7 @@ __attribute__((weak)) void free(void *p)
 
 __attribute__((weak)) void *realloc(void *p, size_t n)
 {
-	if (vv_write_protect_is_active())
+	if (is_active())
 		vacate(p);
 	return REAL(realloc)(p, n);
 }

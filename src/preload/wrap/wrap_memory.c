@@ -1,19 +1,18 @@
 /* Memory that is released: the pending pages of a checkpoint must be saved before. */
 #include "preload/wrap/wrap.h"
-#include "track/registered_memory.h"
 #include <stdarg.h>
 
 void *mmap(void *addr, size_t n, int prot, int flags, int fd, off_t at)
 {
 	WRITES(addr, flags & MAP_FIXED ? n : 0);
-	vv_write_protect_note_mprotect(addr, flags & MAP_FIXED ? n : 0);
+	ENGINE->note_mprotect(addr, flags & MAP_FIXED ? n : 0);
 	return REAL(mmap)(addr, n, prot, flags, fd, at);
 }
 
 void *mmap64(void *addr, size_t n, int prot, int flags, int fd, off64_t at)
 {
 	WRITES(addr, flags & MAP_FIXED ? n : 0);
-	vv_write_protect_note_mprotect(addr, flags & MAP_FIXED ? n : 0);
+	ENGINE->note_mprotect(addr, flags & MAP_FIXED ? n : 0);
 	return REAL(mmap64)(addr, n, prot, flags, fd, at);
 }
 
@@ -21,14 +20,14 @@ void *mmap64(void *addr, size_t n, int prot, int flags, int fd, off64_t at)
 int mprotect(void *addr, size_t n, int prot)
 {
 	WRITES(addr, n);
-	vv_write_protect_note_mprotect(addr, n);
+	ENGINE->note_mprotect(addr, n);
 	return REAL(mprotect)(addr, n, prot);
 }
 
 int munmap(void *addr, size_t n)
 {
 	WRITES(addr, n);
-	vv_write_protect_note_mprotect(addr, n);
+	ENGINE->note_mprotect(addr, n);
 	return REAL(munmap)(addr, n);
 }
 
@@ -41,9 +40,9 @@ void *mremap(void *addr, size_t n, size_t wanted, int flags, ...)
 	va_end(ap);
 	WRITES(addr, n);
 	WRITES(target, flags & MREMAP_FIXED ? wanted : 0);
-	vv_write_protect_note_mprotect(addr, n);
-	vv_write_protect_note_mprotect(target, flags & MREMAP_FIXED ? wanted : 0);
-	vv_registered_memory_release(addr, n);
+	ENGINE->note_mprotect(addr, n);
+	ENGINE->note_mprotect(target, flags & MREMAP_FIXED ? wanted : 0);
+	ENGINE->release_registered(addr, n);
 	return REAL(mremap)(addr, n, wanted, flags, target);
 }
 

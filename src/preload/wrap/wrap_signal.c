@@ -2,7 +2,6 @@
  * handlers are called after them. The two stay unblocked, whatever the program blocks
  * (vv_wrap_open). */
 #include "preload/wrap/wrap.h"
-#include "track/chain.h"
 
 /* Deprecated functions are wrapped, too. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -17,7 +16,7 @@ int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 		sigdelset(&mine.sa_mask, SIGBUS);
 	}
 	bool handled = false;
-	int rc = vv_write_protect_sigaction(sig, act ? &mine : NULL, old, &handled);
+	int rc = ENGINE->sigaction(sig, act ? &mine : NULL, old, &handled);
 	return handled ? rc : REAL(sigaction)(sig, act ? &mine : NULL, old);
 }
 
@@ -87,7 +86,7 @@ static int change_mask(change *real, int how, const sigset_t *set, sigset_t *old
 	sigset_t copy, before;
 	int rc = real(how, without(set, how, &copy), &before);
 	if (rc == 0)
-		vv_chain_masked(how, set, &before);
+		ENGINE->masked(how, set, &before);
 	if (rc == 0 && old)
 		*old = before;
 	return rc;
