@@ -7,14 +7,25 @@
 #include <stdio.h>
 #include <string.h>
 #include <varve/varve_comm.h>
+#include <varve/varve_read.h>
 
 /* Arguments that may be NULL are optional. */
 void varve_fortran_protect(varve *const *session, const CFI_cdesc_t *name, const CFI_cdesc_t *x, int *stat, CFI_cdesc_t *errmsg);
+/* global, start (from 1) and ghost: of each dimension */
+void varve_fortran_protect_slab(varve *const *session, const CFI_cdesc_t *name, const CFI_cdesc_t *x, const CFI_cdesc_t *global, const CFI_cdesc_t *start,
+				const CFI_cdesc_t *ghost, int *stat, CFI_cdesc_t *errmsg);
+void varve_fortran_protect_shared(varve *const *session, const CFI_cdesc_t *name, const CFI_cdesc_t *x, int *stat, CFI_cdesc_t *errmsg);
+void varve_fortran_protect_list(varve *const *session, const CFI_cdesc_t *name, const CFI_cdesc_t *x, int *stat, CFI_cdesc_t *errmsg);
 void varve_fortran_restart_region(varve *const *session, const CFI_cdesc_t *name, const CFI_cdesc_t *x, const int64_t *epoch,
 				  int *stat, CFI_cdesc_t *errmsg);
+/* start: the first byte, or the first element of each dimension, from 1 */
+void varve_fortran_reader_read(varve_reader *const *reader, const CFI_cdesc_t *name, const CFI_cdesc_t *x, const int64_t *start,
+			       const int64_t *epoch, const int *rank, int *stat, CFI_cdesc_t *errmsg);
+void varve_fortran_reader_read_part(varve_reader *const *reader, const CFI_cdesc_t *name, const CFI_cdesc_t *x, const CFI_cdesc_t *start,
+				    const int64_t *epoch, const int *rank, int *stat, CFI_cdesc_t *errmsg);
 void varve_fortran_give_up(void); /* varve.f90's */
 
-enum { REFUSED = -1, LONGEST = 512 };
+enum { REFUSED = -1, LONGEST = VARVE_MAX_NAME + 512 };
 
 struct array_name {
 	/* room for a name that is too long, which the library will report */
@@ -38,6 +49,13 @@ static const struct {
 	{ CFI_type_float_Complex, VARVE_C64 },  { CFI_type_double_Complex, VARVE_C128 },  { CFI_type_Bool, VARVE_U8 },
 	{ CFI_type_char, VARVE_U8 },            { CFI_type_long_double, VARVE_BYTES },
 	{ CFI_type_long_double_Complex, VARVE_BYTES },
+/* flang's names for half precision, which the standard lacks */
+#ifdef CFI_type_half_float
+	{ CFI_type_half_float, VARVE_F16 },
+#endif
+#ifdef CFI_type_bfloat
+	{ CFI_type_bfloat, VARVE_BF16 },
+#endif
 /* gfortran's own names for kinds that the standard leaves to the compiler */
 #ifdef CFI_type_kind_shift
 #define VV_KIND(of, size) (CFI_type_t)((of) + ((size) << CFI_type_kind_shift))
@@ -77,7 +95,7 @@ static int refuse(const char *name, const char *words)
 
 static int refuse_section(const char *name, int dimension, bool backwards)
 {
-	char words[LONGEST / 2];
+	char words[256];
 
 	snprintf(words, sizeof(words), "the array is not contiguous in memory (dimension %d %s); hand over the whole array, or a contiguous copy "
 		 "that lives as long as the region", dimension, backwards ? "runs backwards" : "has gaps");
@@ -171,17 +189,105 @@ void varve_fortran_protect(varve *const *session, const CFI_cdesc_t *name, const
 	conclude(protect(*session, name_of(name).s, x), stat, errmsg);
 }
 
+/* ---- parts of the state of all ranks --------------------------------------------------------- */
+
+/* The numbers of a dimension each, fastest first, as ndim numbers slowest first, less `base`. */
+static int numbers(const char *name, const CFI_cdesc_t *from, int ndim, int64_t base, size_t *out)
+{
+	if ((int)from->dim[0].extent != ndim)
+		return refuse(name, "global, start and ghost need a number for each dimension of the array");
+	for (int i = 0; i < ndim; i++) {
+		int64_t value;
+
+		memcpy(&value, (const char *)from->base_addr + (ndim - 1 - i) * from->dim[0].sm, sizeof(value));
+		if (value < base)
+			return refuse(name, base ? "start is counted from 1" : "global and ghost are not negative");
+		out[i] = (size_t)(value - base);
+	}
+	return 0;
+}
+
+static int protect_slab(varve *v, const char *name, const CFI_cdesc_t *x, const CFI_cdesc_t *global, const CFI_cdesc_t *start, const CFI_cdesc_t *ghost)
+{
+	size_t all[VARVE_MAX_DIMS], first[VARVE_MAX_DIMS], around[VARVE_MAX_DIMS] = { 0 };
+	struct array a;
+	int rc = look(name, x, &a);
+
+	if (rc == 0 && (a.type == VARVE_BYTES || character_size(x) || !x->rank))
+		rc = refuse(name, "a part of a global array is an array of numbers");
+	if (rc == 0)
+		rc = numbers(name, global, a.ndim, 0, all);
+	if (rc == 0)
+		rc = numbers(name, start, a.ndim, 1, first);
+	if (rc == 0 && ghost)
+		rc = numbers(name, ghost, a.ndim, 0, around);
+	for (int i = 0; rc == 0 && i < a.ndim; i++) {
+		if (around[i] > a.shape[i] / 2)
+			rc = refuse(name, "the array has fewer elements than ghost cells");
+		a.shape[i] -= 2 * around[i];
+	}
+	return rc < 0 ? rc : varve_protect_slab(v, name, x->base_addr, (enum varve_type)a.type, a.ndim, all, first, a.shape, around);
+}
+
+void varve_fortran_protect_slab(varve *const *session, const CFI_cdesc_t *name, const CFI_cdesc_t *x, const CFI_cdesc_t *global, const CFI_cdesc_t *start,
+				const CFI_cdesc_t *ghost, int *stat, CFI_cdesc_t *errmsg)
+{
+	conclude(protect_slab(*session, name_of(name).s, x, global, start, ghost), stat, errmsg);
+}
+
+static int protect_shared(varve *v, const char *name, const CFI_cdesc_t *x)
+{
+	struct array a;
+	int rc = look(name, x, &a);
+
+	return rc < 0 ? rc : varve_protect_shared(v, name, x->base_addr, a.bytes);
+}
+
+void varve_fortran_protect_shared(varve *const *session, const CFI_cdesc_t *name, const CFI_cdesc_t *x, int *stat, CFI_cdesc_t *errmsg)
+{
+	conclude(protect_shared(*session, name_of(name).s, x), stat, errmsg);
+}
+
+/* The last dimension counts the items. */
+static int protect_list(varve *v, const char *name, const CFI_cdesc_t *x)
+{
+	size_t width = 1;
+	struct array a;
+	int rc = look(name, x, &a);
+
+	if (rc == 0 && !x->rank)
+		rc = refuse(name, "a list is an array; its last dimension counts the items");
+	for (int i = 1; rc == 0 && i < a.ndim; i++)
+		width *= a.shape[i];
+	if (rc == 0 && a.type == VARVE_BYTES)
+		width *= x->elem_len;
+	return rc < 0 ? rc : varve_protect_list(v, name, x->base_addr, (enum varve_type)a.type, width, a.shape[0]);
+}
+
+void varve_fortran_protect_list(varve *const *session, const CFI_cdesc_t *name, const CFI_cdesc_t *x, int *stat, CFI_cdesc_t *errmsg)
+{
+	conclude(protect_list(*session, name_of(name).s, x), stat, errmsg);
+}
+
+/* ---- single regions -------------------------------------------------------------------------- */
+
 /* The type of bytes is unknown, so it is not checked. */
+static int compare_type(const char *name, enum varve_type stored, int type)
+{
+	char message[LONGEST];
+
+	if ((int)stored == type || stored == VARVE_BYTES || type == VARVE_BYTES)
+		return 0;
+	snprintf(message, sizeof(message), "region '%s' was saved as another type than that of the variable it is read into", name);
+	return varve_fail(VARVE_EMISMATCH, message);
+}
+
 static int check_type(varve *v, uint64_t epoch, const char *name, int type)
 {
 	struct varve_region_info info;
-	char message[LONGEST];
 	int rc = varve_region(v, epoch, name, &info);
 
-	if (rc < 0 || (int)info.type == type || info.type == VARVE_BYTES || type == VARVE_BYTES)
-		return rc;
-	snprintf(message, sizeof(message), "region '%s' was saved as another type than that of the variable it is read into", name);
-	return varve_fail(VARVE_EMISMATCH, message);
+	return rc < 0 ? rc : compare_type(name, info.type, type);
 }
 
 static int restart_region(varve *v, const char *name, const CFI_cdesc_t *x, uint64_t epoch)
@@ -198,6 +304,85 @@ void varve_fortran_restart_region(varve *const *session, const CFI_cdesc_t *name
 				  int *stat, CFI_cdesc_t *errmsg)
 {
 	int rc = restart_region(*session, name_of(name).s, x, epoch ? (uint64_t)*epoch : VARVE_LATEST);
+
+	conclude(rc, stat, errmsg);
+}
+
+/* ---- readers --------------------------------------------------------------------------------- */
+
+/* Finds the region. *epoch becomes the number of the newest epoch, if it is VARVE_LATEST. */
+static int find_region(varve_reader *r, uint64_t *epoch, uint32_t rank, const char *name, const struct varve_stored_region **out)
+{
+	const struct varve_stored_region *const *list;
+	size_t n, i = 0;
+	int rc = *epoch == VARVE_LATEST ? varve_reader_latest(r, epoch) : 0;
+
+	if (rc == 0)
+		rc = varve_reader_regions(r, *epoch, rank, &list, &n);
+	if (rc)
+		return rc;
+	while (i < n && strcmp(list[i]->name, name) != 0)
+		i++;
+	if (i == n) /* the error lists the regions */
+		return varve_reader_read(r, *epoch, rank, name, 0, 0, NULL);
+	*out = list[i];
+	return 0;
+}
+
+static int read_bytes(varve_reader *r, const char *name, const CFI_cdesc_t *x, int64_t start, uint64_t epoch, uint32_t rank)
+{
+	struct array a;
+	int rc = look(name, x, &a);
+
+	if (rc == 0 && start < 1)
+		rc = refuse(name, "start is counted from 1");
+	return rc < 0 ? rc : varve_reader_read(r, epoch, rank, name, (uint64_t)start - 1, a.bytes, x->base_addr);
+}
+
+void varve_fortran_reader_read(varve_reader *const *reader, const CFI_cdesc_t *name, const CFI_cdesc_t *x, const int64_t *start,
+			       const int64_t *epoch, const int *rank, int *stat, CFI_cdesc_t *errmsg)
+{
+	int rc = read_bytes(*reader, name_of(name).s, x, start ? *start : 1, epoch ? (uint64_t)*epoch : VARVE_LATEST,
+			    rank ? (uint32_t)*rank : 0);
+
+	conclude(rc, stat, errmsg);
+}
+
+/* The array's shape is the count, and a missing start is the first element. */
+static int read_part(varve_reader *r, const char *name, const CFI_cdesc_t *x, const CFI_cdesc_t *start, uint64_t epoch, uint32_t rank)
+{
+	uint64_t from[VARVE_MAX_DIMS] = { 0 }, count[VARVE_MAX_DIMS];
+	const struct varve_stored_region *stored = NULL;
+	struct array a;
+	int rc = look(name, x, &a), given = start ? (int)start->dim[0].extent : 0, ndim;
+
+	if (rc == 0)
+		rc = find_region(r, &epoch, rank, name, &stored);
+	if (rc == 0)
+		rc = compare_type(name, stored->type, a.type);
+	if (rc < 0)
+		return rc;
+	ndim = stored->ndim ? stored->ndim : 1;
+	if (a.ndim != ndim || (start && given != ndim))
+		return refuse(name, "the variable, and start, need the dimensions of the region");
+	for (int i = 0; i < ndim; i++) {
+		count[i] = a.shape[i];
+		if (start) {
+			int64_t first;
+
+			memcpy(&first, (const char *)start->base_addr + (ndim - 1 - i) * start->dim[0].sm, sizeof(first));
+			if (first < 1)
+				return refuse(name, "start is counted from 1");
+			from[i] = (uint64_t)first - 1;
+		}
+	}
+	return varve_reader_read_part(r, epoch, rank, name, from, count, x->base_addr);
+}
+
+void varve_fortran_reader_read_part(varve_reader *const *reader, const CFI_cdesc_t *name, const CFI_cdesc_t *x, const CFI_cdesc_t *start,
+				    const int64_t *epoch, const int *rank, int *stat, CFI_cdesc_t *errmsg)
+{
+	int rc = read_part(*reader, name_of(name).s, x, start, epoch ? (uint64_t)*epoch : VARVE_LATEST, rank ? (uint32_t)*rank : 0);
 
 	conclude(rc, stat, errmsg);
 }

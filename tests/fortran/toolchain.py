@@ -7,7 +7,7 @@ import sys
 BUILD, FC, CC = pathlib.Path(os.environ["VARVE_BUILD"]), os.environ.get("FC", ""), os.environ.get("CC", "cc")
 SANITIZE = [w for w in (BUILD / "CMakeCache.txt").read_text().splitlines() if w.startswith("VARVE_SANITIZE:")][0].split("=")[1]
 FLAGS = [f"-fsanitize={SANITIZE.replace(';', ',')}"] if SANITIZE else []
-LINK = [f"-L{BUILD}", "-lvarve_fortran", "-lvarve", f"-Wl,-rpath,{BUILD}"]
+LINK = [f"-L{BUILD}", "-lvarve_fortran", *(["-Wl,--no-as-needed", "-lvarve_interpose"] if (BUILD / "libvarve_interpose.so").exists() else []), "-lvarve", f"-Wl,-rpath,{BUILD}"]
 
 
 def need_compiler():
