@@ -15,7 +15,8 @@
  * as in C, a negative result says that the call failed, and varve_last_error() why. What functions return and when they wait is written in
  * varve.h.
  *
- * C's handle is a struct varve, so there can be no namespace of that name: here that struct is the scope of everything. */
+ * `varve` is also the old name of C's handle. Unless VARVE_NO_OLD_NAMES is defined, the struct of that name is the scope of everything
+ * here; with VARVE_NO_OLD_NAMES it is a namespace. */
 #ifndef VARVE_VARVE_HPP
 #define VARVE_VARVE_HPP
 
@@ -37,18 +38,49 @@
 #if __cplusplus >= 202002L
 #include <span>
 #endif
+#if defined(__STDCPP_BFLOAT16_T__) || defined(__STDCPP_FLOAT16_T__)
+#include <stdfloat>
+#endif
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow" /* a function and a struct of one name are fine in C */
 #include <varve/varve_comm.h>
+#include <varve/varve_read.h>
 #pragma GCC diagnostic pop
 
 /* ---- which types are what ------------------------------------------------------------------------------------------- */
 
 namespace varve_detail {
 
+using log_fn = std::function<void(int level, const std::string &sentence)>;
+
+inline void log_sentence(void *log, int level, const char *sentence) noexcept { (*static_cast<log_fn *>(log))(level, sentence); }
+
+/* The bits of a small number. protect("w", reinterpret_cast<varve::bf16 *>(p), {n}) declares those of
+ * another type, such as CUDA's. */
+enum class bf16 : std::uint16_t {};
+enum class f16 : std::uint16_t {};
+enum class f8_e4m3 : std::uint8_t {};
+enum class f8_e5m2 : std::uint8_t {};
+
 template <class T> constexpr varve_type type_of()
 {
-	if constexpr (std::is_enum_v<T>)
+	if constexpr (std::is_same_v<T, bf16>)
+		return VARVE_BF16;
+	else if constexpr (std::is_same_v<T, f16>)
+		return VARVE_F16;
+	else if constexpr (std::is_same_v<T, f8_e4m3>)
+		return VARVE_F8_E4M3;
+	else if constexpr (std::is_same_v<T, f8_e5m2>)
+		return VARVE_F8_E5M2;
+#ifdef __STDCPP_BFLOAT16_T__
+	else if constexpr (std::is_same_v<T, std::bfloat16_t>)
+		return VARVE_BF16;
+#endif
+#ifdef __STDCPP_FLOAT16_T__
+	else if constexpr (std::is_same_v<T, std::float16_t>)
+		return VARVE_F16;
+#endif
+	else if constexpr (std::is_enum_v<T>)
 		return type_of<std::underlying_type_t<T>>();
 	else if constexpr (std::is_integral_v<T> && sizeof(T) <= 8) {
 		constexpr bool sign = std::is_signed_v<T>;
@@ -176,8 +208,12 @@ template <class M> bool is_dense(M &m, int first, int by)
 
 /* ---- the interface ---------------------------------------------------------------------------------------------------- */
 
+#ifdef VARVE_NO_OLD_NAMES
+namespace varve {
+#else
 struct varve {
 	varve() = delete;
+#endif
 
 	class error : public std::runtime_error {
 	public:
@@ -188,17 +224,34 @@ struct varve {
 		int code_;
 	};
 
+	using bf16 = varve_detail::bf16;
+	using f16 = varve_detail::f16;
+	using f8_e4m3 = varve_detail::f8_e4m3;
+	using f8_e5m2 = varve_detail::f8_e5m2;
+
 	struct pinned_t {};
 	static constexpr pinned_t pinned{};
 
 	/* A checkpoint of a program that declares nothing: what libvarve_preload.so does where it is, nothing where it is not. 1: the program
 	 * has just come back to life; 0: it goes on; < 0: it failed. Needs no library to be linked. A weak symbol would be settled when the
 	 * program is linked, in one that has a fixed address: so it is asked for by name. */
-	static int checkpoint_here()
+	static inline int checkpoint_here()
 	{
 		auto here = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "varve_checkpoint_here"));
 
 		return here ? here() : 0;
+	}
+
+	using log_fn = varve_detail::log_fn;
+
+	/* The library's messages, of all sessions, go to this function, which may neither throw nor call into a session; {}: to stderr. */
+	static inline void set_log(log_fn log)
+	{
+		static std::unique_ptr<log_fn> current;
+		auto fresh = log ? std::make_unique<log_fn>(std::move(log)) : nullptr;
+
+		::varve_set_log(fresh ? varve_detail::log_sentence : nullptr, fresh.get());
+		current = std::move(fresh); /* nobody is in the previous one any more */
 	}
 
 	class session {
@@ -222,7 +275,7 @@ struct varve {
 
 		int open(const std::string &store, const std::string &lineage, const std::string &options = "")
 		{
-			::varve *v = nullptr;
+			::varve_session *v = nullptr;
 			int rc = ::varve_open(store.c_str(), lineage.c_str(), options.c_str(), &v);
 
 			return adopt(rc, v);
@@ -238,7 +291,7 @@ struct varve {
 		}
 
 		explicit operator bool() const noexcept { return v_; }
-		::varve *get() const noexcept { return v_; } /* for calls of the C interface */
+		::varve_session *get() const noexcept { return v_; } /* for calls of the C interface */
 
 		/* ---- what to save ---- */
 
@@ -289,6 +342,94 @@ struct varve {
 			return declared(name, ::varve_protect(v_, name.c_str(), p, bytes));
 		}
 
+		/* Many arrays in one call: all of them, or none. */
+		int protect_arrays(const std::vector<::varve_array> &arrays)
+		{
+			int rc = ::varve_protect_arrays(v_, arrays.data(), arrays.size());
+
+			for (std::size_t i = 0; rc == 0 && i < arrays.size() && !containers_.empty(); i++)
+				declared(arrays[i].name, rc);
+			return check(rc);
+		}
+
+		/* Structs with named fields: s.protect_records("p", p.data(), p.size(), { VARVE_FIELD(particle, mass, VARVE_F64) }). */
+		template <class T> int protect_records(const std::string &name, T *p, std::size_t n, const std::vector<::varve_field> &fields)
+		{
+			varve_detail::require_saveable<T>();
+			return declared(name, ::varve_protect_records(v_, name.c_str(), p, n, sizeof(T), fields.data(), fields.size()));
+		}
+
+		/* A part of a global array in C order, slowest dimension first. The memory at p has ghost[i] elements before and behind the part
+		 * in dimension i; {}: none. */
+		struct part {
+			std::vector<std::size_t> global, start, count, ghost = {};
+		};
+
+		/* This rank's part of a global array. A restart on another number of ranks fills it from the parts that overlap it. */
+		template <class T> int protect_slab(const std::string &name, T *p, const part &s)
+		{
+			constexpr varve_type type = varve_detail::type_of<std::remove_cv_t<T>>();
+			std::size_t n = s.global.size();
+
+			varve_detail::require_saveable<T>();
+			static_assert(type != VARVE_BYTES, "varve: a global array has elements of a number type");
+			if (s.start.size() != n || s.count.size() != n || (!s.ghost.empty() && s.ghost.size() != n) || n > VARVE_MAX_DIMS)
+				return check(::varve_fail(VARVE_EINVAL, ("region '" + name + "': global, start, count and ghost need a number for each "
+									 "dimension").c_str()));
+			return declared(name, ::varve_protect_slab(v_, name.c_str(), const_cast<std::remove_cv_t<T> *>(p), type, static_cast<int>(n),
+								   s.global.data(), s.start.data(), s.count.data(), s.ghost.empty() ? nullptr : s.ghost.data()));
+		}
+
+		/* The same for a view of several dimensions in C order, as std::mdspan with layout_right is. It includes the ghost cells. */
+		template <class M, std::enable_if_t<varve_detail::is_md<M>::value, int> = 0>
+		int protect_slab(const std::string &name, M m, const std::vector<std::size_t> &global, const std::vector<std::size_t> &start,
+				 const std::vector<std::size_t> &ghost = {})
+		{
+			part s = { global, start, std::vector<std::size_t>(m.rank()), ghost };
+
+			if (!varve_detail::is_dense(m, static_cast<int>(m.rank()) - 1, -1))
+				return check(::varve_fail(VARVE_EINVAL, ("region '" + name + "': the view is not contiguous in C order").c_str()));
+			for (std::size_t i = 0; i < s.count.size(); i++) {
+				std::size_t extent = static_cast<std::size_t>(m.extent(i)), around = i < ghost.size() ? ghost[i] : 0;
+
+				if (around > extent / 2)
+					return check(::varve_fail(VARVE_EINVAL, ("region '" + name + "': the view has fewer elements than ghost cells").c_str()));
+				s.count[i] = extent - 2 * around;
+			}
+			return protect_slab(name, &*varve_detail::handle(m), s);
+		}
+
+		/* What is equal on all ranks: an object, an array, or a view that is not resized. */
+		template <class T> int protect_shared(const std::string &name, T &x)
+		{
+			using namespace varve_detail;
+
+			if constexpr (range<T>::is) {
+				require_saveable<typename range<T>::type>();
+				return declared(name, ::varve_protect_shared(v_, name.c_str(), x.data(), x.size() * sizeof(*x.data())));
+			} else {
+				require_saveable<T>();
+				return declared(name, ::varve_protect_shared(v_, name.c_str(), &x, sizeof(x)));
+			}
+		}
+
+		/* This rank's part of a list: n items, of numbers or of any trivially copyable type. */
+		template <class T> int protect_list(const std::string &name, T *p, std::size_t n)
+		{
+			using E = std::remove_cv_t<varve_detail::element_t<T>>;
+			constexpr varve_type type = varve_detail::type_of<E>();
+
+			varve_detail::require_saveable<T>();
+			return declared(name, ::varve_protect_list(v_, name.c_str(), const_cast<std::remove_cv_t<T> *>(p), type,
+								   type == VARVE_BYTES ? sizeof(T) : sizeof(T) / sizeof(E), n));
+		}
+
+		/* How many items of a list this rank is to have after a restart, and how many there are in all. 0: there is no epoch yet. */
+		int list_share(const std::string &name, std::uint64_t &share, std::uint64_t &total, std::uint64_t epoch = VARVE_LATEST)
+		{
+			return check(::varve_list_share(v_, epoch, name.c_str(), &share, &total));
+		}
+
 		int unprotect(const std::string &name)
 		{
 			return declared(name, ::varve_unprotect(v_, name.c_str()));
@@ -333,9 +474,13 @@ struct varve {
 		{
 			return take([this, cuda_stream] { return ::varve_checkpoint_on_stream(v_, cuda_stream); });
 		}
+		/* The label of the next epoch; "" for none. */
+		int label(const std::string &label) { return check(::varve_label(v_, label.c_str())); }
 		std::uint64_t epoch() const noexcept { return ::varve_epoch(v_); }
 		int test(std::uint64_t epoch) { return check(::varve_test(v_, epoch)); }
 		int wait(std::uint64_t epoch = VARVE_LATEST) { return check(::varve_wait(v_, epoch)); }
+		/* 1: durable; 0: not yet, after so many seconds. */
+		int wait_for(double seconds, std::uint64_t epoch = VARVE_LATEST) { return check(::varve_wait_for(v_, epoch, seconds)); }
 		int due() { return check(::varve_due(v_)); }
 
 		/* Called on a thread of the library, and may neither throw nor call into the session. It lives until another takes its place or
@@ -406,7 +551,7 @@ struct varve {
 
 	protected:
 		/* What an opening call returned. */
-		int adopt(int rc, ::varve *v)
+		int adopt(int rc, ::varve_session *v)
 		{
 			if (rc == 0 && v_) {
 				::varve_close(v);
@@ -423,14 +568,14 @@ struct varve {
 			std::string name;
 			void *object;
 			bool moves;
-			int (*declare)(::varve *, container &);
+			int (*declare)(::varve_session *, container &);
 			void (*resize)(void *object, std::uint64_t bytes);
 			const void *p;
 			std::size_t size;
 			bool declared;
 		};
 
-		::varve *v_ = nullptr;
+		::varve_session *v_ = nullptr;
 		bool throws_ = true;
 		std::vector<container> containers_;
 		std::unique_ptr<done_fn> done_;
@@ -452,7 +597,7 @@ struct varve {
 
 		static void tell(void *done, std::uint64_t epoch, int code) noexcept { (*static_cast<done_fn *>(done))(epoch, code); }
 
-		template <class T> static int put(::varve *v, const std::string &name, T *p, varve_detail::shape s)
+		template <class T> static int put(::varve_session *v, const std::string &name, T *p, varve_detail::shape s)
 		{
 			using E = std::remove_cv_t<varve_detail::element_t<T>>;
 			constexpr varve_type type = varve_detail::type_of<E>();
@@ -498,7 +643,7 @@ struct varve {
 			return declare(name, &*varve_detail::handle(m), s);
 		}
 
-		template <class C> static int declare_container(::varve *v, container &c)
+		template <class C> static int declare_container(::varve_session *v, container &c)
 		{
 			C &x = *static_cast<C *>(c.object);
 			varve_detail::shape s;
@@ -618,6 +763,193 @@ struct varve {
 			return ::varve_fail(first, words.c_str());
 		}
 	};
+
+	/* Reads a store without being its writer, also beside one: varve_read.h. What fails throws varve::error. */
+	class reader {
+	public:
+		struct epoch_info {
+			std::uint64_t epoch, parent, time_ns, bytes_memory, bytes_stored, bytes_layer;
+			std::uint32_t ranks;
+			bool complete;
+			std::string problem; /* "" if it is complete */
+			std::vector<std::string> labels;
+		};
+		struct field_info {
+			std::string name;
+			varve_type type;
+			std::size_t offset, bytes;
+		};
+		struct region_info {
+			std::string name;
+			std::uint64_t bytes;
+			varve_type type;
+			std::uint32_t element;
+			std::vector<std::uint64_t> shape;
+			std::vector<field_info> fields; /* of VARVE_RECORD, by offset */
+		};
+
+		explicit reader(const std::string &store) { open(store.c_str(), nullptr, nullptr); } /* lists the lineages only */
+		reader(const std::string &store, const std::string &lineage, const std::string &options = "")
+		{
+			open(store.c_str(), lineage.c_str(), options.c_str());
+		}
+		reader(reader &&other) noexcept : r_(std::exchange(other.r_, nullptr)) {}
+		reader &operator=(reader &&other) noexcept
+		{
+			std::swap(r_, other.r_);
+			return *this;
+		}
+		~reader() { close(); }
+		void close() noexcept { ::varve_reader_close(std::exchange(r_, nullptr)); }
+		::varve_reader *get() const noexcept { return r_; } /* for calls of the C interface */
+
+		std::vector<std::string> lineages()
+		{
+			const char *const *name = nullptr;
+			std::size_t n = 0;
+
+			check(::varve_reader_lineages(r_, &name, &n));
+			return { name, name + n };
+		}
+
+		std::vector<epoch_info> epochs()
+		{
+			const struct ::varve_stored_epoch *const *list = nullptr;
+			std::vector<epoch_info> out;
+			std::size_t n = 0;
+
+			check(::varve_reader_epochs(r_, &list, &n));
+			for (std::size_t i = 0; i < n; i++) {
+				const struct ::varve_stored_epoch &e = *list[i];
+
+				out.push_back({ e.epoch, e.parent, e.time_ns, e.bytes_memory, e.bytes_stored, e.bytes_layer, e.ranks, e.complete != 0,
+						e.problem ? e.problem : "", { e.label, e.label + e.n_labels } });
+			}
+			return out;
+		}
+
+		std::uint64_t latest()
+		{
+			std::uint64_t epoch = 0;
+
+			check(::varve_reader_latest(r_, &epoch));
+			return epoch;
+		}
+
+		/* The epoch with a label, or the newest for "latest". */
+		std::uint64_t find(const std::string &label)
+		{
+			std::uint64_t epoch = 0;
+
+			check(::varve_reader_find(r_, label.c_str(), &epoch));
+			return epoch;
+		}
+
+		std::vector<region_info> regions(std::uint64_t epoch = VARVE_LATEST, std::uint32_t rank = 0)
+		{
+			const struct ::varve_stored_region *const *list = nullptr;
+			std::vector<region_info> out;
+			std::size_t n = 0;
+
+			check(::varve_reader_regions(r_, epoch, rank, &list, &n));
+			for (std::size_t i = 0; i < n; i++) {
+				out.push_back({ list[i]->name, list[i]->bytes, list[i]->type, list[i]->element,
+						{ list[i]->shape, list[i]->shape + list[i]->ndim }, {} });
+				for (std::size_t k = 0; k < list[i]->n_fields; k++)
+					out.back().fields.push_back({ list[i]->field[k].name, list[i]->field[k].type, list[i]->field[k].offset,
+								      list[i]->field[k].bytes });
+			}
+			return out;
+		}
+
+		/* So many bytes of a region, from byte `start` on. */
+		void read_bytes(const std::string &name, std::uint64_t start, std::uint64_t bytes, void *p, std::uint64_t epoch = VARVE_LATEST,
+				std::uint32_t rank = 0)
+		{
+			check(::varve_reader_read(r_, epoch, rank, name.c_str(), start, bytes, p));
+		}
+
+		/* A whole region. */
+		template <class T> std::vector<T> read(const std::string &name, std::uint64_t epoch = VARVE_LATEST, std::uint32_t rank = 0)
+		{
+			return read_part<T>(name, {}, {}, epoch, rank);
+		}
+
+		/* A part of an array: in each dimension count[i] elements from start[i] on. */
+		template <class T>
+		std::vector<T> read_part(const std::string &name, const std::vector<std::uint64_t> &start, const std::vector<std::uint64_t> &count,
+				    std::uint64_t epoch = VARVE_LATEST, std::uint32_t rank = 0)
+		{
+			varve_detail::require_saveable<T>();
+			for (int left = 20;; left--) {
+				std::uint64_t number = epoch == VARVE_LATEST ? latest() : epoch;
+
+				try {
+					return read_epoch<T>(name, start, count, number, rank);
+				} catch (const error &e) { /* the newest may be dropped meanwhile: then there is a newer one */
+					if (e.code() != VARVE_ENOENT || epoch != VARVE_LATEST || left == 0 || latest() == number)
+						throw;
+				}
+			}
+		}
+
+	private:
+		::varve_reader *r_ = nullptr;
+
+		static void check(int rc)
+		{
+			if (rc < 0)
+				throw error(rc);
+		}
+
+		void open(const char *store, const char *lineage, const char *options)
+		{
+			check(::varve_reader_open(store, lineage, options, &r_));
+		}
+
+		region_info find_region(const std::string &name, std::uint64_t epoch, std::uint32_t rank)
+		{
+			for (region_info &r : regions(epoch, rank))
+				if (r.name == name)
+					return r;
+			check(::varve_reader_read(r_, epoch, rank, name.c_str(), 0, 0, nullptr)); /* says which regions there are */
+			throw error(VARVE_ENOENT);
+		}
+
+		template <class T>
+		std::vector<T> read_epoch(const std::string &name, const std::vector<std::uint64_t> &start, const std::vector<std::uint64_t> &count,
+					  std::uint64_t epoch, std::uint32_t rank)
+		{
+			constexpr varve_type type = varve_detail::type_of<T>();
+			region_info r = find_region(name, epoch, rank);
+			std::uint64_t bytes = r.bytes;
+
+			if (r.type != type && r.type != VARVE_BYTES && type != VARVE_BYTES)
+				check(::varve_fail(VARVE_EMISMATCH, ("region '" + name + "' has elements of another type").c_str()));
+			if (r.shape.empty())
+				r.shape.push_back(r.bytes);
+			if ((!start.empty() || !count.empty()) && (start.size() != r.shape.size() || count.size() != r.shape.size()))
+				check(::varve_fail(VARVE_EINVAL, ("region '" + name + "' has " + std::to_string(r.shape.size()) +
+								  " dimensions: as many starts and counts are needed").c_str()));
+			if (!count.empty())
+				bytes = r.element;
+			for (std::uint64_t n : count)
+				if (__builtin_mul_overflow(bytes, n, &bytes))
+					bytes = UINT64_MAX;
+			if (!count.empty() && bytes > r.bytes) /* not more memory than there can be bytes: the call says what is wrong */
+				check(::varve_reader_read_part(r_, epoch, rank, name.c_str(), start.data(), count.data(), nullptr));
+			if (bytes % sizeof(T))
+				check(::varve_fail(VARVE_EMISMATCH, ("region '" + name + "': its bytes are no whole number of elements").c_str()));
+			std::vector<T> out(static_cast<std::size_t>(bytes / sizeof(T)));
+			check(::varve_reader_read_part(r_, epoch, rank, name.c_str(), start.empty() ? nullptr : start.data(),
+						       count.empty() ? nullptr : count.data(), out.data()));
+			return out;
+		}
+	};
+#ifdef VARVE_NO_OLD_NAMES
+} // namespace varve
+#else
 };
+#endif
 
 #endif

@@ -46,7 +46,7 @@ struct varve_comm {
 /* The collective form of varve_open: one session over the group. The struct is copied. The channels are closed with the session,
  * also if the call fails. */
 VARVE_API int varve_open_comm(const struct varve_comm *comm, const char *store, const char *lineage, const char *options,
-			      varve **out);
+			      varve_session **out);
 
 /* For wrappers of varve_open_comm: makes `message` the text of varve_last_error on this thread, and returns code. */
 VARVE_API int varve_fail(int code, const char *message);

@@ -16,11 +16,11 @@ extern "C" {
  * background. With a lower level, only the calling thread uses MPI. An epoch is then committed by the first of these calls after
  * it has been stored: varve_test, varve_due, varve_wait, varve_checkpoint or varve_close. The communicator is duplicated. Close
  * the session before MPI_Finalize. */
-VARVE_API int varve_open_mpi(MPI_Comm comm, const char *store, const char *lineage, const char *options, varve **out);
+VARVE_API int varve_open_mpi(MPI_Comm comm, const char *store, const char *lineage, const char *options, varve_session **out);
 /* The same for MPI_COMM_WORLD. At its beginning MPI_Finalize calls fn(arg), which closes the session. This is for libraries that do
  * not know when the program ends. */
 VARVE_API int varve_open_world(const char *store, const char *lineage, const char *options, void (*fn)(void *arg), void *arg,
-			       varve **out);
+			       varve_session **out);
 
 #ifdef __cplusplus
 }

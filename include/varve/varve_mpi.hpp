@@ -24,7 +24,7 @@ public:
 	using varve::session::open;
 	int open(MPI_Comm comm, const std::string &store, const std::string &lineage, const std::string &options = "")
 	{
-		::varve *v = nullptr;
+		::varve_session *v = nullptr;
 		int rc = ::varve_open_mpi(comm, store.c_str(), lineage.c_str(), options.c_str(), &v);
 
 		return adopt(rc, v);

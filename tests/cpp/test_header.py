@@ -75,7 +75,8 @@ def check_forbidden(folder):
 def check_standard(folder):
     program = pathlib.Path(folder, "session")
     subprocess.run([CXX, "-std=c++20", "-Wall", "-Wextra", "-Wshadow", "-Werror", *FLAGS, f"-I{SOURCE / 'include'}",
-                    SOURCE / "tests/cpp/test_session.cpp", "-o", program, f"-L{BUILD}", "-lvarve", f"-Wl,-rpath,{BUILD}"], check=True)
+                    SOURCE / "tests/cpp/test_session.cpp", "-o", program, f"-L{BUILD}", *(["-Wl,--no-as-needed", "-lvarve_interpose"] if (BUILD / "libvarve_interpose.so").exists() else []), "-lvarve",
+                    f"-Wl,-rpath,{BUILD}"], check=True)
     subprocess.run([program], check=True)
 
 

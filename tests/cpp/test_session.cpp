@@ -100,6 +100,14 @@ void types()
 	int raw[6] = { 1, 2, 3, 4, 5, 6 };
 	double cube[24] = {};
 
+	std::vector<varve::bf16> weights(3, varve::bf16{ 0x3f80 });
+	varve::f16 half{};
+	varve::f8_e4m3 small[2][4] = {};
+	std::array<varve::f8_e5m2, 5> gradients = {};
+	s.protect("weights", weights);
+	s.protect("half", half);
+	s.protect("small", small);
+	s.protect("gradients", gradients);
 	s.protect("letter", letter);
 	s.protect("yes", yes);
 	s.protect("i8", i8);
@@ -128,6 +136,8 @@ void types()
 	CHECK(is(s, "p", VARVE_BYTES, {}) && is(s, "grid", VARVE_F64, { 2, 3 }) && is(s, "nested", VARVE_I16, { 2, 4 }));
 	CHECK(is(s, "none", VARVE_I32, { 0 }) && is(s, "places", VARVE_F64, { 5, 3 }) && s.region("text")->bytes == 9);
 	CHECK(is(s, "raw", VARVE_I32, { 2, 3 }) && is(s, "view", VARVE_I32, { 6 }) && is(s, "bytes", VARVE_BYTES, {}));
+	CHECK(is(s, "weights", VARVE_BF16, { 3 }) && is(s, "half", VARVE_F16, { 1 }) && is(s, "small", VARVE_F8_E4M3, { 2, 4 }));
+	CHECK(is(s, "gradients", VARVE_F8_E5M2, { 5 }));
 	CHECK(is(s, "right", VARVE_F64, { 2, 3, 4 }) && is(s, "left", VARVE_F64, { 4, 3, 2 }));
 
 	letter = 0, yes = false, ul = 0, c = color::red, z = 0, ld = 0, p = {}, grid[1][2] = 0, cube[7] = 0, raw[5] = 0;
@@ -284,6 +294,7 @@ void errors()
 	varve::session quiet(std::nothrow);
 	CHECK(quiet.checkpoint() == VARVE_EINVAL && quiet.open("mem:e", "a") == VARVE_EBUSY && !quiet);
 	CHECK(quiet.open("mem:e", "c") == 0 && quiet.protect("x", x) == 0 && !quiet.stats() && !quiet.region("x"));
+	CHECK(quiet.label("7") == VARVE_EINVAL && quiet.label("step-7") == 0 && quiet.label("") == 0);
 	CHECK(quiet.restart() == 0 && quiet.due() == 1 && quiet.checkpoint() == 0 && quiet.stats()->bytes_memory == sizeof(int));
 	CHECK(quiet.unprotect("y") == VARVE_ENOENT && !quiet.alloc<int>("x", 1) && quiet.close() == 0 && quiet.close() == 0);
 }
