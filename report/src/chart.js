@@ -4,6 +4,8 @@ import { colour, el } from "./dom.js";
 import { logScale, logTicks, rowTicks } from "./scale.js";
 import * as words from "./words.js";
 
+const MARK = [3, 3]; // dashes of a restart
+const REFERENCE = [6, 5];
 const BAR_MOST = 80; // above, a bar would be thinner than the gap beside it
 
 const alive = new Set();
@@ -39,13 +41,41 @@ function decimalSteps() {
   return steps;
 }
 
+// A line as it is drawn, for the legend; dash: as for a canvas.
+function lineSwatch(name, dash) {
+  let at = 0;
+  const stops = (dash ?? []).map((n, i) => `${i % 2 ? "transparent" : "var(--c)"} ${at}px ${(at += n)}px`);
+  return el("i.swatch.line", {
+    style: { "--c": `var(--${name})`, background: dash ? `repeating-linear-gradient(90deg, ${stops.join(", ")})` : "var(--c)" },
+  });
+}
+
+// Vertical lines before these rows; at: the place of a row's left border. High in pixels.
+export function drawMarks(c, marks, at, high) {
+  c.save();
+  c.strokeStyle = colour("ink");
+  c.lineWidth = devicePixelRatio;
+  c.setLineDash(MARK.map((n) => n * devicePixelRatio));
+  for (const i of marks.at) {
+    c.beginPath();
+    c.moveTo(at(i), high[0]);
+    c.lineTo(at(i), high[1]);
+    c.stroke();
+  }
+  c.restore();
+}
+
+export function markLegend(marks) {
+  return marks?.at.length > 0 && el("li", {}, el("i.swatch.mark"), el("span", {}, marks.label), el("b", {}, words.count(marks.at.length)));
+}
+
 function stack(series) {
   const sums = series[0].values.map(() => 0);
   return series.map((s) => s.values.map((v, i) => (sums[i] += v ?? 0))).reverse(); // the uppermost is drawn first, the others over it
 }
 
 // spec: { label, rows, name(row), series: [{ label, colour, dash, value(row) }], unit, stacked, log, axis: a name for it,
-// reference: { label, value } }
+// reference: { label, value }, marks: { label, at: numbers of rows } }
 export class Chart {
   constructor(spec, height) {
     this.spec = spec;
@@ -117,7 +147,7 @@ export class Chart {
     const log = scale && { distr: 3, log: scale.base, range: () => scale.range };
     const marks = (u) => rowTicks(spec.rows, Math.max(2, Math.floor(u.bbox.width / devicePixelRatio / 64)));
     const linear = { range: (u, min, max) => [0, spec.unit === "share" ? 1 : max > 0 ? max * 1.04 : 1] };
-    const reference = spec.reference && [{ stroke: colour("ink"), width: 1.5, dash: [6, 5], points: { show: false } }];
+    const reference = spec.reference && [{ stroke: colour("ink"), width: 1.5, dash: REFERENCE, points: { show: false } }];
     return {
       width,
       height: this.height,
@@ -149,7 +179,10 @@ export class Chart {
           values: (u, ticks) => ticks.map((t) => unit.tick(t === scale?.nothing ? 0 : t)),
         },
       ],
-      hooks: { setCursor: [(u) => this.tell(u.cursor.idx ?? this.last())] },
+      hooks: {
+        setCursor: [(u) => this.tell(u.cursor.idx ?? this.last())],
+        draw: [(u) => spec.marks && drawMarks(u.ctx, spec.marks, (i) => u.valToPos(i - 0.5, "x", true), [u.bbox.top, u.bbox.top + u.bbox.height])],
+      },
     };
   }
 
@@ -182,7 +215,7 @@ export class Chart {
         el(
           "li",
           {},
-          el(`i.swatch${s.dash ? ".dashed" : ""}`, { style: { "--c": `var(--${s.colour})` } }),
+          spec.stacked || spec.bars ? el("i.swatch", { style: { "--c": `var(--${s.colour})` } }) : lineSwatch(s.colour, s.dash),
           el("span", {}, s.label),
           el("b", {}, unit.value(s.values[i])),
         ),
@@ -192,12 +225,13 @@ export class Chart {
             el(
               "li",
               {},
-              el("i.swatch.dashed", { style: { "--c": "var(--ink)" } }),
+              lineSwatch("ink", REFERENCE),
               el("span", {}, spec.reference.label),
               el("b", {}, unit.value(spec.reference.value)),
             ),
           ]
         : []),
+      ...[markLegend(spec.marks)].filter(Boolean),
     );
   }
 

@@ -1,5 +1,6 @@
 // How much of each region changed in each epoch: a row for each region, a column for each epoch. Of a region whose parts differ there is a band of
 // thin rows, from its first byte to its last.
+import { drawMarks, markLegend } from "./chart.js";
 import { el } from "./dom.js";
 import { rowTicks } from "./scale.js";
 import * as words from "./words.js";
@@ -9,6 +10,8 @@ const AXIS = 20; // pixels for the numbers of the epochs
 const APART = 2; // between two regions
 const ROW = { least: 13, most: 26, all: 520 }; // pixels: of a region's row, so that its name can be read
 const THIN = 7; // of a part's
+const LABEL = 17; // of a name above its row, where there is no room beside it
+const NARROW = "(max-width: 560px)";
 
 // Small shares must be seen: 0.1 % is something else than nothing.
 export function step(perMille) {
@@ -32,7 +35,7 @@ function named(name) {
 const WORDS = ["nothing", "to 0.5 %", "to 2 %", "to 8 %", "to 25 %", "to 60 %", "more"];
 
 function tell(name, row, v) {
-  return `${name}, ${words.span(row)}: ${v < 0 ? "not there, or not known" : v === 0 ? "nothing changed" : v <= 1 ? "up to 0.1 % changed" : `${(v / 10).toFixed(1)} % changed`}`;
+  return `${name}, ${words.named(row)}: ${v < 0 ? "no data" : v === 0 ? "nothing changed" : v <= 1 ? "up to 0.1 % changed" : `${(v / 10).toFixed(1)} % changed`}`;
 }
 
 // Parts that would all have one colour say nothing.
@@ -51,12 +54,13 @@ function heights(changes, room) {
 }
 
 // The rows as they are drawn, one below the other.
-function layOut(changes, room) {
-  const high = heights(changes, room);
+function layOut(changes, room, above) {
+  const high = heights(changes, room && room - above * changes.length);
   const lines = [];
   let y = 0;
   changes.forEach((c, i) => {
     const name = c.name ?? "all others";
+    y += above;
     (c.bands ?? [c.per_mille]).forEach((values, k) => {
       lines.push({ name: c.bands ? `${name}, part ${k + 1} of ${c.bands.length}` : name, values, y, high: high[i] });
       y += high[i];
@@ -67,12 +71,14 @@ function layOut(changes, room) {
 }
 
 export class Heat {
-  constructor(all, rows, label, room) {
+  constructor(all, rows, label, room, marks) {
     const changes = all.map(withoutDull);
-    const { lines, height, group } = layOut(changes, room);
+    const short = changes.map(words.changed);
+    const shown = short.map((s, i) => (short.indexOf(s) === short.lastIndexOf(s) ? s : changes[i].name));
     this.rows = rows;
-    this.lines = lines;
-    this.height = height;
+    this.changes = changes;
+    this.room = room;
+    this.marks = marks;
     this.at = [0, rows.length - 1];
     this.canvas = el("canvas", {
       tabindex: "0",
@@ -84,35 +90,41 @@ export class Heat {
       onblur: () => this.draw(),
     });
     this.said = el("p.readout", { "aria-live": "polite" }, "\u00a0");
-    const names = changes.map((c, i) =>
-      el(
-        "li",
-        {
-          title: c.name ?? "all others",
-          style: {
-            height: `${group[i]}px`,
-            "line-height": `${group[i]}px`,
-            "margin-bottom": `${APART}px`,
-            "font-size": `${Math.min(12.5, group[i] - 1)}px`,
-          },
-        },
-        named(c.name ?? "all others"),
-      ),
-    );
+    this.names = changes.map((c, i) => el("li", { title: c.name ?? "all others" }, named(shown[i])));
     const scale = WORDS.map((w, i) => el("li", {}, el("i.swatch", { style: { "--c": `var(--heat${i})` } }), w));
     this.node = el(
       "div.heat",
       {},
-      el("div.grid", {}, el("ol.names", { "aria-hidden": "true" }, names), el("div.cells", {}, this.canvas)),
+      el("div.grid", {}, el("ol.names", { "aria-hidden": "true" }, this.names), el("div.cells", {}, this.canvas)),
       el(
         "div.under",
         {},
         el("span.where", {}, `changed, by ${rows.length && rows[0].n > 1 ? "groups of epochs" : "epoch"}`),
-        el("ul.legend", {}, scale),
+        el("ul.legend", {}, scale, markLegend(marks)),
       ),
       this.said,
     );
-    new ResizeObserver(() => this.draw()).observe(this.canvas.parentElement);
+    this.layOut();
+    new ResizeObserver(() => {
+      this.layOut();
+      this.draw();
+    }).observe(this.canvas.parentElement);
+  }
+
+  // Names are beside their rows, or, on a narrow screen, above them.
+  layOut() {
+    const narrow = !this.room && matchMedia(NARROW).matches;
+    const { lines, height, group } = layOut(this.changes, this.room, narrow ? LABEL : 0);
+    this.lines = lines;
+    this.height = height;
+    this.node.classList.toggle("narrow", narrow);
+    this.names.forEach((n, i) => {
+      const high = narrow ? LABEL : group[i];
+      n.style.setProperty("height", `${high}px`);
+      n.style.setProperty("line-height", `${high}px`);
+      n.style.setProperty("margin-bottom", `${APART + (narrow ? group[i] : 0)}px`);
+      n.style.setProperty("font-size", `${Math.min(12.5, high - 1)}px`);
+    });
   }
 
   draw() {
@@ -138,6 +150,10 @@ export class Heat {
         c.fillRect(from, y, Math.max(to - from - gap, 1 / k), high);
       }),
     );
+    c.save();
+    c.setTransform(1, 0, 0, 1, 0, 0);
+    if (this.marks) drawMarks(c, this.marks, (i) => Math.round(i * this.step * k), [0, this.height * k]);
+    c.restore();
     c.fillStyle = style.getPropertyValue("--quiet").trim();
     c.font = `12px ${getComputedStyle(document.body).fontFamily}`;
     for (const [x, text] of rowTicks(this.rows, Math.max(2, Math.floor(width / 64)))) {

@@ -8,7 +8,7 @@ import * as words from "./words.js";
 const PARTS = [
   // where the bytes of an epoch were found, those that cost something first
   { key: "bytes_new", label: "new", colour: "new" },
-  { key: "bytes_dup_ranks", label: "with another rank", colour: "ranks" },
+  { key: "bytes_dup_ranks", label: "on another rank", colour: "ranks" },
   { key: "bytes_dup_space", label: "twice in this epoch", colour: "space" },
   { key: "bytes_dup_time", label: "in an earlier epoch", colour: "time" },
   { key: "bytes_zero", label: "zero", colour: "zero" },
@@ -17,17 +17,17 @@ const PARTS = [
 
 const STAGES = [
   { key: "bytes_memory", label: "in memory", colour: "ink" },
-  { key: "bytes_dirty", label: "looked at (dirty)", colour: "amber", dash: [2, 4] },
+  { key: "bytes_dirty", label: "compared (dirty)", colour: "amber", dash: [2, 4] },
   { key: "bytes_new", label: "new", colour: "new" },
-  { key: "bytes_stored", label: "after coding", colour: "blue" },
+  { key: "bytes_stored", label: "compressed", colour: "blue" },
   { key: "bytes_layer", label: "whole layer", colour: "space", dash: [7, 4] },
 ];
 
 const TIMES = [
   { key: "seconds_blocked", label: "program blocked", colour: "new" },
-  { key: "seconds_flush", label: "flush, behind it", colour: "blue" },
+  { key: "seconds_flush", label: "background flush", colour: "blue" },
   { key: "seconds_faults", label: "in page faults", colour: "amber", dash: [2, 4] },
-  { key: "seconds_waits", label: "of it waiting", colour: "ranks", dash: [7, 4] },
+  { key: "seconds_waits", label: "waits in page faults", colour: "ranks", dash: [7, 4] },
   { key: "seconds_ranks", label: "asking other ranks", colour: "space", dash: [10, 4, 2, 4] },
 ];
 
@@ -43,7 +43,7 @@ const epochsOf = (rows) => rows.reduce((n, r) => n + r.n - (r.damaged ?? 0), 0);
 // How many epochs a restart reads from: the oldest are told together.
 const epochsIn = (sources) => sources.reduce((n, s) => n + (s.epochs ?? 1), 0);
 
-const meanOf = (row) => (row.n > 1 ? `mean of ${words.span(row)}` : words.span(row));
+const meanOf = (row) => (row.n > 1 ? `mean of ${words.named(row)}` : words.named(row));
 
 export const figures = { dedup: 1, stored: 1, time: 1, changes: 1, ranks: 1, restore: 1 };
 
@@ -99,66 +99,67 @@ export class Lineage {
     if (!this.rows.length)
       return [
         el("h2.lineage", {}, d.lineage),
-        empty("No epoch yet: the program has opened the lineage, and not laid down a checkpoint."),
+        empty("No epoch yet: the program has opened the lineage, but has not written a checkpoint."),
       ];
     if (!d.restore.epoch)
       return [
         this.title(),
         this.problems(),
-        empty("The record of no epoch can be read."),
-        section("Epochs", null, lists.epochs(this.rows, this.held())),
+        empty("No epoch has a readable record: 'varve verify' lists the damage."),
+        section("Epochs", null, lists.epochs(this.rows, this.held(), this.packed())),
       ];
     return [
       this.title(),
       this.problems(),
+      this.verified(),
       this.verdict(),
       this.headline(),
       this.untold(),
       section(
-        "Where the bytes were found",
-        `Each epoch's ${this.what()}, by where the content was. Only what is new is coded and stored.`,
+        "Origin of the bytes",
+        `The ${this.what()} of each epoch, by the origin of the content. Only new content is compressed and stored.`,
         this.dedup(),
       ),
       section(
         this.packed() ? `From the ${this.what()} to the store` : "From memory to the store",
-        this.rows.length > 1 ? "What is left after each step, on a logarithmic scale." : "What is left after each step.",
+        this.rows.length > 1 ? "Bytes that remain after each step, on a logarithmic scale." : "Bytes that remain after each step.",
         this.stored(),
       ),
       section(
         "Time",
         this.packed()
-          ? "How long it took to read, code and store them. Of several ranks the longest counts."
-          : "Of several ranks the longest counts. The flush runs behind the program; only the time blocked is lost to it.",
+          ? "The time to read, compress and store the data. Of several ranks, the longest time is shown."
+          : "The program loses only the blocked time. The flush runs in the background. Of several ranks, the longest time is shown.",
         this.time(),
       ),
-      section(`Which ${this.part()}s changed when`, this.heatLead(), this.changes()),
+      section(`Changed ${this.part()}s by epoch`, this.heatLead(), this.changes()),
       section("Ranks", this.rankLead(), this.ranks(), lists.ranks(d)),
       section(
         { region: "Regions", variable: "Variables", segment: "Segments" }[this.part()],
-        `As epoch ${d.restore.epoch} has them.`,
+        `In epoch ${d.restore.epoch}.`,
         this.packed() ? lists.variables(d, this.part()) : lists.regions(d),
       ),
       this.packed() && section("Files", this.fileLead(), lists.files(d)),
-      section("What a restart reads", this.restoreLead(), this.restore(), lists.sources(this.sources()), lists.codecs(d)),
-      section("What gc would free", null, this.gc()),
+      section("Data that a restart reads", this.restoreLead(), this.restore(), lists.sources(this.sources()), lists.codecs(d)),
+      section("Space that gc would free", null, this.gc()),
       section(
         "Epochs",
         this.perRow() > 1
-          ? `${words.plural(this.rows.length, "row")}, each of up to ${this.perRow()} epochs: bytes are sums, times too.`
+          ? `${words.plural(this.rows.length, "row")}, each of up to ${this.perRow()} epochs: bytes and times are sums.`
           : null,
-        lists.epochs(this.rows, this.held()),
+        lists.epochs(this.rows, this.held(), this.packed()),
       ),
     ].filter(Boolean);
   }
 
   figure(name) {
     const titles = {
-      dedup: "Where the bytes were found",
+      dedup: "Origin of the bytes",
       stored: "From memory to the store",
       time: "Time",
       changes: this.d.changes?.length > LEGIBLE ? `Changes: the ${LEGIBLE} that changed most of` : "Changes",
       ranks: "Stored by rank",
-      restore: "What a restart reads",
+      restore: "Data that a restart reads",
     };
     return el(
       "figure",
@@ -186,6 +187,11 @@ export class Lineage {
     return { memory: "region", files: "variable", images: "segment" }[this.what()];
   }
 
+  // Where the program had restarted: before these rows.
+  restarts(rows) {
+    return { label: "restart", at: rows.flatMap((r, i) => (r.restarts ? [i] : [])) };
+  }
+
   held() {
     return this.packed() ? `In the ${this.what()}` : "In memory";
   }
@@ -195,7 +201,7 @@ export class Lineage {
     const t = d.totals;
     const range = `${words.plural(t.epochs_shown, "epoch")}, ${rows[0].first}–${rows.at(-1).last}`;
     const older = t.epochs - t.epochs_shown;
-    const at = rows.filter((r) => r.time_ms);
+    const at = rows.filter((r) => r.time_ns);
     return el(
       "div.title",
       {},
@@ -204,8 +210,8 @@ export class Lineage {
         "p",
         {},
         `${rows.length > 1 || rows[0].n > 1 ? range : words.span(rows[0])}; ${words.plural(rows.at(-1).ranks, "rank")}`,
-        at.length > 0 && `; ${words.time(at[0].time_ms)}${at.length > 1 ? ` to ${words.time(at.at(-1).time_ms)}` : ""}`,
-        older > 0 && `. ${words.plural(older, "older epoch is", "older epochs are")} not looked at (--all does).`,
+        at.length > 0 && `; ${words.time(at[0].time_ns)}${at.length > 1 ? ` to ${words.time(at.at(-1).time_ns)}` : ""}`,
+        older > 0 && `. ${words.plural(older, "older epoch is", "older epochs are")} not included (--all includes them).`,
       ),
     );
   }
@@ -216,7 +222,7 @@ export class Lineage {
     return el(
       "div.notice",
       { role: "note" },
-      el("p", {}, el("b", {}, `${words.plural(d.problems_total, "problem")} found while reading; 'varve verify' tells more.`)),
+      el("p", {}, el("b", {}, `${words.plural(d.problems_total, "problem")} found while reading; 'varve verify' lists all.`)),
       el(
         "ul",
         {},
@@ -224,6 +230,18 @@ export class Lineage {
         d.problems_total > d.problems.length && el("li", {}, `and ${d.problems_total - d.problems.length} more`),
       ),
     );
+  }
+
+  // What the last 'varve verify' found; epochs may be newer than that.
+  verified() {
+    const v = this.d.verified;
+    const newest = this.rows.at(-1).last;
+    if (!v) return el("p.note", {}, "Not verified yet: 'varve verify' reads and checks every byte.");
+    const since = newest > v.newest ? ` Epochs above ${v.newest} are newer.` : "";
+    const found = v.n_problems
+      ? `${words.plural(v.n_problems, "problem")} in ${words.plural(v.epochs, "epoch")}`
+      : `no problem in ${words.plural(v.epochs, "epoch")}`;
+    return el(v.n_problems ? "p.notice" : "p.note", {}, `Last verify: ${words.time(v.time_ns)}, ${found}.${since}`);
   }
 
   // Of some layers only the commit records are known.
@@ -234,7 +252,7 @@ export class Lineage {
       el(
         "p.note",
         {},
-        `${words.count(told)} of ${words.plural(layers, "layer")} could be asked how it went; the others lie in other hosts' stores, cannot be read, or hold no statistics. Sizes in memory, stored and of layers are of all.`,
+        `${words.count(told)} of ${words.plural(layers, "layer")} have statistics. The others are in stores of other hosts, cannot be read, or have none. Sizes in memory, stored sizes and layer sizes cover all layers.`,
       )
     );
   }
@@ -263,14 +281,14 @@ export class Lineage {
         el("b", {}, each("bytes_new")),
         ` (${words.percent(sum("bytes_new"), sum("bytes_memory"))}) is new,`,
       ],
-      " and stores ",
+      " and its layers take ",
       el("b", {}, each("bytes_layer")),
       ". ",
       full.length > 0 && this.stopped(sum("seconds_blocked") / n, epochsOf(after)),
       d.changes.length > 1 &&
         most && [
-          `Most of what ${this.packed() ? "is new" : "changes"} is in `,
-          el("b", {}, cause.name),
+          `Most ${this.packed() ? "new" : "changed"} data is in `,
+          el("b", {}, words.changed(cause)),
           ` (${words.percent(cause.bytes_changed, all)}).`,
         ],
     );
@@ -278,13 +296,14 @@ export class Lineage {
 
   // A checkpoint's share of the time from one epoch to the next, which is all that the store knows of how long the program ran; n: epochs after the first.
   stopped(blocked, n) {
-    const at = this.rows.filter((r) => r.time_ms);
-    const between = at.length > 1 ? (at.at(-1).time_ms - at[0].time_ms) / 1000 / n : 0;
+    const at = this.rows.filter((r) => r.time_ns);
+    const between = at.length > 1 ? (at.at(-1).time_ns - at[0].time_ns) / 1e9 / n : 0;
     if (!blocked) return null;
+    if (this.packed()) return ["Packing it took ", el("b", {}, words.seconds(blocked)), ". "];
     return [
       "The program waits ",
       el("b", {}, words.seconds(blocked)),
-      between > 0 && blocked < between ? `, ${words.percent(blocked, between)} of the time between two of them. ` : ". ",
+      between > 0 && blocked < between ? `, ${words.percent(blocked, between)} of the time between two checkpoints. ` : ". ",
     ];
   }
 
@@ -302,26 +321,26 @@ export class Lineage {
       tile(
         this.packed() ? "Packed" : "Checkpointed",
         words.bytes(t.bytes_memory ?? 0),
-        `in ${words.plural(epochsOf(this.rows), "epoch")}, as it was in ${this.what()}`,
+        `in ${words.plural(epochsOf(this.rows), "epoch")}, size ${this.packed() ? `of the ${this.what()}` : "in memory"}`,
       ),
       tile(
-        "Stored for it",
+        "Layers",
         words.bytes(t.bytes_layer ?? 0),
-        `layers as written; ${words.bytes(t.bytes_on_disk)} on disk now`,
+        `when written; ${words.bytes(t.bytes_on_disk)} on disk now`,
         "hot",
       ),
       tile(
-        "Less by",
+        "Reduction",
         words.ratio(t.bytes_memory ?? 0, t.bytes_layer),
-        `${words.percent(t.bytes_layer ?? 0, t.bytes_memory)} of the bytes are kept`,
+        `${words.percent(t.bytes_layer ?? 0, t.bytes_memory)} of the bytes are stored`,
       ),
       tile(
-        "Program blocked",
+        this.packed() ? "Packing took" : "Program blocked",
         told && t.seconds_blocked ? words.seconds(t.seconds_blocked / told) : "–",
         told && !t.seconds_blocked
-          ? `not known: the ${this.what()} were packed from outside`
+          ? "not known"
           : told
-            ? `per epoch; ${words.seconds(t.seconds_blocked ?? 0)} in all, ${words.seconds(t.seconds_blocked_most)} at most`
+            ? `per epoch; ${words.seconds(t.seconds_blocked ?? 0)} in total, ${words.seconds(t.seconds_blocked_most)} at most`
             : "the layers hold no statistics",
       ),
       tile(
@@ -332,7 +351,7 @@ export class Lineage {
       tile(
         "gc would free",
         freed === null ? "–" : words.bytes(freed),
-        freed === null ? "cannot be told" : `of ${words.bytes(d.gc.bytes_before)}`,
+        freed === null ? "not known" : `of ${words.bytes(d.gc.bytes_before)}`,
       ),
     );
   }
@@ -346,7 +365,7 @@ export class Lineage {
         series.map((s) => ({ label: s.label, colour: s.colour, value: s.value(this.rows[0]) ?? 0 })),
         words[unit],
       );
-    return new Chart({ label, rows: this.rows, name: meanOf, series, unit, log: true, axis: this.alone && "epoch" }, this.height)
+    return new Chart({ label, rows: this.rows, name: meanOf, series, unit, log: true, marks: this.restarts(this.rows), axis: this.alone && "epoch" }, this.height)
       .node;
   }
 
@@ -363,10 +382,11 @@ export class Lineage {
     });
     const chart = new Chart(
       {
-        label: "Bytes of each epoch by where they were found",
+        label: "Bytes of each epoch by origin",
         rows,
         name: meanOf,
         stacked: true,
+        marks: this.restarts(rows),
         axis: this.alone && "epoch",
         ...spec(false),
       },
@@ -394,14 +414,14 @@ export class Lineage {
     return this.line(
       this.packed() ? STAGES.map((s) => (s.key === "bytes_memory" ? { ...s, label: `in the ${this.what()}` } : s)) : STAGES,
       "bytes",
-      "Bytes in memory, dirty, new, coded and stored, by epoch",
+      "Bytes in memory, dirty, new, compressed and stored, by epoch",
       "Nothing was stored in these epochs.",
     );
   }
 
   time() {
     return this.line(
-      this.packed() ? TIMES.map((s) => (s.key === "seconds_flush" ? { ...s, label: "packing" } : s)) : TIMES,
+      this.packed() ? TIMES.filter((s) => s.key !== "seconds_blocked").map((s) => (s.key === "seconds_flush" ? { ...s, label: "packing" } : s)) : TIMES,
       "seconds",
       "Seconds blocked, flushing and waiting, by epoch",
       "The layers of these epochs hold no times.",
@@ -411,32 +431,33 @@ export class Lineage {
   heatLead() {
     return this.packed()
       ? `Of each ${this.part()}, over all ${this.what()}, the share that was new to the lineage.`
-      : `Of each region, over all ranks, the share that is not as it was in the epoch before. The ones that changed most come first.${this.d.changes.some((c) => c.bands) ? " A region whose parts differ is shown from its first byte, above, to its last." : ""}`;
+      : `Of each region, over all ranks, the share that changed since the epoch before. Regions with the most changes come first.${this.d.changes.some((c) => c.bands) ? " A region with differing parts has several rows, from its first byte (top) to its last." : ""}`;
   }
 
   changes() {
-    if (!this.d.changes.length) return empty("Nothing is known of what changed.");
+    if (!this.d.changes.length) return empty("The changes are not known.");
     this.heat = new Heat(
       this.alone ? this.d.changes.slice(0, LEGIBLE) : this.d.changes,
       this.rows,
       "Share of each region that changed, by epoch",
       this.alone && this.alone - 124,
+      this.restarts(this.rows),
     );
     return this.heat.node;
   }
 
   rankLead() {
-    const { ranks } = this.d;
+    const { per_rank: ranks } = this.d;
     const n = ranks.reduce((sum, r) => sum + r.n, 0);
     const stored = ranks.reduce((sum, r) => sum + (r.bytes_stored ?? 0), 0);
     const most = Math.max(...ranks.map((r) => (r.bytes_stored ?? 0) / r.n));
-    if (n <= 1) return "One rank laid this lineage down: there is nothing to balance.";
-    if (!stored) return `${words.plural(n, "rank")}; none of them had anything to store in epoch ${this.d.restore.epoch}.`;
-    return `What each of ${words.plural(n, "rank")} stored in epoch ${this.d.restore.epoch}. The most is ${((most * n) / stored).toFixed(2)} times the average${ranks[0].n > 1 ? ", of groups of ranks" : ""}.`;
+    if (n <= 1) return "One rank wrote this lineage: there is nothing to balance.";
+    if (!stored) return `${words.plural(n, "rank")}; no rank stored data in epoch ${this.d.restore.epoch}.`;
+    return `Data that each of ${words.plural(n, "rank")} stored in epoch ${this.d.restore.epoch}. The largest amount is ${((most * n) / stored).toFixed(2)} times the average${ranks[0].n > 1 ? ", of groups of ranks" : ""}.`;
   }
 
   ranks() {
-    const { ranks } = this.d;
+    const { per_rank: ranks } = this.d;
     const n = ranks.reduce((sum, r) => sum + r.n, 0);
     if (n <= 1) return this.alone ? empty("One rank: there is nothing to balance.") : null;
     const mean = ranks.reduce((sum, r) => sum + (r.bytes_stored ?? 0), 0) / n;
@@ -473,11 +494,11 @@ export class Lineage {
   restoreLead() {
     const { restore } = this.d;
     const parts = [
-      `Epoch ${restore.epoch} is made of ${words.plural(restore.heads, "head")} and of blocks from ${words.plural(epochsIn(this.sources()), "epoch")}${restore.bytes_zero ? `; ${words.bytes(restore.bytes_zero)} of it are zeros, which are nowhere` : ""}.`,
+      `Epoch ${restore.epoch} needs ${words.plural(restore.heads, "head")}, and blocks of ${words.plural(epochsIn(this.sources()), "epoch")}${restore.bytes_zero ? `; ${words.bytes(restore.bytes_zero)} of its bytes are zeros, which are not stored` : ""}.`,
     ];
-    if (restore.ranks > 1) parts.push("Each rank reads what it needs: what several read is counted for each.");
-    if (restore.ranks_not_told) parts.push(`${words.plural(restore.ranks_not_told, "rank")} could not be looked at.`);
-    if (restore.partial) parts.push("Not all layers could be counted.");
+    if (restore.ranks > 1) parts.push("Bytes that several ranks read are counted once for each rank.");
+    if (restore.ranks_not_told) parts.push(`${words.plural(restore.ranks_not_told, "rank")} could not be read.`);
+    if (restore.partial) parts.push("Some layers could not be counted.");
     return parts.join(" ");
   }
 
@@ -495,7 +516,7 @@ export class Lineage {
         colour: "--age7",
       });
     if (this.d.restore.bytes_zero) bits.push({ label: "zeros", bytes: this.d.restore.bytes_zero, colour: "--zero" });
-    if (!total) return empty("The regions are empty: nothing is read.");
+    if (!total) return empty("The regions are empty: a restart reads nothing.");
     return el(
       "div.chart",
       {},
@@ -534,7 +555,7 @@ export class Lineage {
     const freed = g.bytes_before - g.bytes_after;
     const sentence = freed
       ? `'varve gc' would free ${words.bytes(freed)} of ${words.bytes(g.bytes_before)} (${words.percent(freed, g.bytes_before)}): ${words.plural(g.removed, "layer")} removed, ${g.rewritten} rewritten, ${g.kept} kept.`
-      : `Nothing: what is there is needed (${words.plural(g.kept, "layer")}, ${words.bytes(g.bytes_before)}).`;
+      : `Nothing: all data is needed (${words.plural(g.kept, "layer")}, ${words.bytes(g.bytes_before)}).`;
     const slack = g.bytes_after - g.bytes_needed;
     return el(
       "div",
@@ -544,7 +565,7 @@ export class Lineage {
         {},
         sentence,
         100 * slack > g.bytes_before
-          ? ` ${words.bytes(slack)} more is not needed, but in layers that are not worth rewriting yet.`
+          ? ` ${words.bytes(slack)} more is not needed, but lies in layers that gc does not rewrite yet.`
           : "",
       ),
       g.bytes_before > 0 &&
@@ -557,7 +578,7 @@ export class Lineage {
           }),
           slack > 0 &&
             el("i", {
-              title: `not worth it yet: ${words.bytes(slack)}`,
+              title: `not rewritten yet: ${words.bytes(slack)}`,
               style: { "flex-grow": String(slack / g.bytes_before), background: "var(--age4)" },
             }),
           freed > 0 &&
@@ -573,7 +594,7 @@ export class Lineage {
               "li",
               {},
               el("i.swatch", { style: { "--c": "var(--age4)" } }),
-              "not worth it yet",
+              "not rewritten yet",
               el("b", {}, words.bytes(slack)),
             ),
           freed > 0 && el("li", {}, el("i.swatch.free"), "would be free", el("b", {}, words.bytes(freed))),

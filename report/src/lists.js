@@ -19,7 +19,7 @@ const figures =
   };
 
 export function ranks(d) {
-  const { ranks } = d;
+  const { per_rank: ranks } = d;
   if (ranks.reduce((sum, r) => sum + r.n, 0) <= 1) return null;
   const col = figures((r) => r.n);
   return table(
@@ -28,7 +28,7 @@ export function ranks(d) {
       { head: "Rank", value: (r) => r.first, show: (r) => (r.n > 1 ? `${r.first}–${r.last}` : String(r.first)) },
       col("In memory", "bytes_memory"),
       col("New", "bytes_new"),
-      col("Of others", "bytes_dup_ranks"),
+      col("On other ranks", "bytes_dup_ranks"),
       col("Stored", "bytes_stored"),
       col("For others", "bytes_lent"),
       col("Blocked", "seconds_blocked", words.seconds),
@@ -40,7 +40,7 @@ export function ranks(d) {
 }
 
 export function regions(d) {
-  if (!d.regions.length) return el("p.empty", {}, "No region of it could be looked at.");
+  if (!d.regions.length) return el("p.empty", {}, "No region could be read.");
   const changed = new Map(d.changes.filter((c) => c.name !== null).map((c) => [c.name, c]));
   const last = (r) => changed.get(r.name)?.per_mille.at(-1);
   const codecs = (r) =>
@@ -65,13 +65,13 @@ export function regions(d) {
             last(r) === undefined || last(r) < 0 ? "–" : last(r) === 1 ? "≤ 0.1 %" : `${(last(r) / 10).toFixed(1)} %`,
         },
         {
-          head: "Changed in all",
+          head: "Changed in total",
           value: (r) => changed.get(r.name)?.bytes_changed ?? 0,
           show: (r) => words.bytes(changed.get(r.name)?.bytes_changed),
         },
         { head: "Runs", value: (r) => r.runs, show: (r) => words.count(r.runs) },
         {
-          head: "Kept as",
+          head: "Stored as",
           text: true,
           wrap: true,
           value: (r) =>
@@ -83,7 +83,7 @@ export function regions(d) {
       d.regions,
       [3, -1],
     ),
-    among && el("p.note", {}, "What changed of regions with a – is told of all of them together, in the last row of the map."),
+    among && el("p.note", {}, "The last row of the map sums up the regions with a –."),
     rest > 0 &&
       el(
         "p.note",
@@ -101,7 +101,7 @@ export function variables(d, part) {
     table(
       `${part === "variable" ? "Kinds of variables" : "Segments"}, the largest first`,
       [
-        { head: part === "variable" ? "Variable" : "Segment", text: true, value: (v) => v.key },
+        { head: part === "variable" ? "Variable" : "Segment", text: true, value: (v) => v.name },
         {
           head: "Type",
           text: true,
@@ -112,8 +112,8 @@ export function variables(d, part) {
         { head: "Bytes", value: (v) => v.bytes, show: (v) => words.bytes(v.bytes) },
         { head: "New", value: (v) => v.bytes_new, show: (v) => words.bytes(v.bytes_new) },
         { head: "Stored", value: (v) => v.bytes_stored, show: (v) => words.bytes(v.bytes_stored) },
-        { head: "Coded to", value: (v) => v.ratio, show: (v) => words.ratio(v.bytes_new, v.bytes_stored) },
-        { head: "Coded by", text: true, value: (v) => v.coded },
+        { head: "Ratio", value: (v) => v.ratio, show: (v) => words.ratio(v.bytes_new, v.bytes_stored) },
+        { head: "Compressed by", text: true, value: (v) => v.coded },
       ],
       d.variables,
       [4, -1],
@@ -144,7 +144,7 @@ export function sources(list) {
         { head: "Layers", value: (s) => s.layers, show: (s) => words.count(s.layers) },
         { head: "Bytes of the regions", value: (s) => s.bytes, show: (s) => words.bytes(s.bytes) },
         { head: "Blocks", value: (s) => s.blocks, show: (s) => words.count(s.blocks) },
-        { head: "Stored bytes of them", value: (s) => s.bytes_read, show: (s) => words.bytes(s.bytes_read) },
+        { head: "Stored bytes of these blocks", value: (s) => s.bytes_read, show: (s) => words.bytes(s.bytes_read) },
       ],
       list,
       [0, -1],
@@ -157,13 +157,13 @@ export function codecs(d) {
   const { codecs } = d.restore;
   return codecs.length
     ? table(
-        "Those blocks, by codec",
+        "These blocks, by codec",
         [
           { head: "Codec", text: true, value: (c) => c.codec },
           { head: "Blocks", value: (c) => c.blocks, show: (c) => words.count(c.blocks) },
           { head: "Bytes", value: (c) => c.bytes, show: (c) => words.bytes(c.bytes) },
           { head: "Stored", value: (c) => c.bytes_stored, show: (c) => words.bytes(c.bytes_stored) },
-          { head: "Less by", value: (c) => c.bytes / (c.bytes_stored || 1), show: (c) => words.ratio(c.bytes, c.bytes_stored) },
+          { head: "Reduction", value: (c) => c.bytes / (c.bytes_stored || 1), show: (c) => words.ratio(c.bytes, c.bytes_stored) },
         ],
         codecs,
         [3, -1],
@@ -172,7 +172,7 @@ export function codecs(d) {
     : null;
 }
 
-export function epochs(rows, held) {
+export function epochs(rows, held, packed) {
   const col = (head, key, show) => {
     const c = figures((r) => r.layers)(head, key, show);
     return { ...c, show: (r) => (r.damaged === r.n ? "–" : c.show(r)) };
@@ -186,21 +186,22 @@ export function epochs(rows, held) {
         value: (r) => r.first,
         show: (r) => `${r.n > 1 ? `${r.first}–${r.last}` : r.first}${r.damaged ? " (damaged)" : ""}`,
       },
-      { head: "Laid down", value: (r) => r.time_ms ?? 0, show: (r) => words.time(r.time_ms) },
+      ...(rows.some((r) => r.labels) ? [{ head: "Labels", text: true, wrap: true, value: words.labels }] : []),
+      { head: "Written", value: (r) => r.time_ns ?? 0, show: (r) => words.time(r.time_ns) },
       col(held, "bytes_memory"),
       ...optional([
         ["Dirty", "bytes_dirty"],
         ["Zero", "bytes_zero"],
         ["Earlier epoch", "bytes_dup_time"],
-        ["Twice", "bytes_dup_space"],
+        ["Duplicate", "bytes_dup_space"],
         ["Other ranks", "bytes_dup_ranks"],
       ]),
       col("New", "bytes_new"),
-      col("Coded", "bytes_stored"),
+      col("Compressed", "bytes_stored"),
       col("Layer", "bytes_layer"),
       ...optional([
-        ["Blocked", "seconds_blocked", words.seconds],
-        ["Flush", "seconds_flush", words.seconds],
+        ...(packed ? [] : [["Blocked", "seconds_blocked", words.seconds]]),
+        [packed ? "Packing" : "Flush", "seconds_flush", words.seconds],
         ["Waits", "seconds_waits", words.seconds],
       ]),
     ],

@@ -57,11 +57,11 @@ function overview(place) {
       [
         { head: "Lineage", text: true, value: (r) => r.lineage, show: link },
         { head: "Epochs", value: (r) => r.t.epochs, show: (r) => (r.error ? r.error : words.count(r.t.epochs)) },
-        { head: "Newest", value: (r) => r.epochs?.at(-1)?.time_ms ?? 0, show: (r) => words.time(r.epochs?.at(-1)?.time_ms) },
+        { head: "Newest", value: (r) => r.epochs?.at(-1)?.time_ns ?? 0, show: (r) => words.time(r.epochs?.at(-1)?.time_ns) },
         { head: "In memory, all epochs", value: (r) => r.t.bytes_memory ?? 0, show: (r) => words.bytes(r.t.bytes_memory ?? 0) },
         { head: "On disk now", value: (r) => r.t.bytes_on_disk ?? 0, show: (r) => words.bytes(r.t.bytes_on_disk ?? 0) },
         {
-          head: "Less by",
+          head: "Reduction",
           value: (r) => (r.t.bytes_memory ?? 0) / (r.t.bytes_layer || 1),
           show: (r) => words.ratio(r.t.bytes_memory ?? 0, r.t.bytes_layer),
         },
@@ -72,13 +72,13 @@ function overview(place) {
       el(
         "p.note",
         {},
-        `${words.plural(data.lineages_total - data.lineages.length, "lineage")} more in the store; 'varve report STORE LINEAGE' tells of one.`,
+        `${words.plural(data.lineages_total - data.lineages.length, "lineage")} more in the store; 'varve report STORE LINEAGE' shows one.`,
       ),
   );
 }
 
 function newest() {
-  const last = (l) => l.epochs?.at(-1)?.time_ms ?? 0;
+  const last = (l) => l.epochs?.at(-1)?.time_ns ?? 0;
   return data.lineages.reduce((a, b) => (last(b) > last(a) ? b : a));
 }
 
@@ -99,7 +99,7 @@ function whole() {
     el(
       "footer",
       {},
-      `Made ${words.time(data.made_ms)} by varve ${data.varve}. Sizes are in binary units. Times in the time zone of this browser.`,
+      `Made ${words.time(data.made_ns)} by varve ${data.varve}. Sizes are in binary units. Times in the time zone of this browser.`,
     ),
   );
   if (data.lineages.length) choose(newest().lineage, place);

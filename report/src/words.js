@@ -64,15 +64,32 @@ export function plural(n, one, many = one + "s") {
   return `${count(n)} ${n === 1 ? one : many}`;
 }
 
-export function time(ms) {
-  if (!ms) return "–";
-  const d = new Date(ms);
+export function time(ns) {
+  if (!ns) return "–";
+  const d = new Date(ns / 1e6);
   const two = (v) => String(v).padStart(2, "0");
   return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
 }
 
 export function span(row, one = "epoch", many = "epochs") {
   return row.first === row.last ? `${one} ${row.first}` : `${many} ${row.first}–${row.last}`;
+}
+
+// The labels of the epochs in a row; "" if there are none.
+export function labels(row) {
+  const more = (row.labels_total ?? 0) - (row.labels?.length ?? 0);
+  return `${(row.labels ?? []).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+// The epochs of a row, with their labels.
+export function named(row) {
+  return `${span(row)}${row.labels ? ` (${labels(row)})` : ""}`;
+}
+
+// The name of a region, or of a variable without its type; two variables may differ in the type alone.
+export function changed(c) {
+  if (c.name === null) return "all others";
+  return c.variable ? c.name.replace(/_(?:[IUFC]\d+(?:[LB]E)?|Bytes\d+)_(?:Scalar|Array\d+D)$/, "") : c.name;
 }
 
 export function shape(dims) {

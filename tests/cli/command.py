@@ -16,7 +16,7 @@ import unittest
 BIN = os.environ["VARVE_BIN"]
 WRITER = pathlib.Path(os.environ["VARVE_BUILD"]) / "tests" / "writer_check"
 MASK = (1 << 64) - 1
-PATIENCE = 60  # seconds: a machine may have other things to do
+PATIENCE = 180  # seconds: a machine may have other things to do
 SECTIONS = ["", "IDENT", "REGIONS", "SOURCES", "RUNS", "STATS", "BLOCKS", "DIGESTS", "COPIES", "ERAS"]
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts us in the background has it ignored, by all that we start, too
 
@@ -45,6 +45,14 @@ def is_alive(pid):
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def is_in(pid, folder):
+    """Does it run, in this folder? Its number may be a stranger's by now, which must not be killed."""
+    try:
+        return os.path.samefile(f"/proc/{pid}/cwd", folder)
+    except OSError:
         return False
 
 

@@ -5,7 +5,7 @@ import signal
 import subprocess
 
 import command
-from command import is_alive, wait_for
+from command import is_alive, is_in, wait_for
 
 SHELL = ("sh", "-c", '"$@" & wait', "sh")  # before a program: it lies in the session of a shell, whoever's session the test is in
 
@@ -133,9 +133,9 @@ class Several(Case):
         if p.poll() is None:
             p.kill()
             p.wait()
-        elif is_alive(p.pid):
+        elif is_in(p.pid, self.folder):
             kill(p.pid)
-        wait_for(lambda: not pathlib.Path(f"/proc/{p.pid}").exists(), "its number is free")
+        wait_for(lambda: not pathlib.Path(f"/proc/{p.pid}").exists() or (is_alive(p.pid) and not is_in(p.pid, self.folder)), "its number is free, or another's")
 
     def ranks_of(self, pid):
         """Those below mpirun that have become the command, by age."""

@@ -1,4 +1,5 @@
 """What the tests of `varve run` share: its programs, and hearing what it says."""
+import contextlib
 import json
 import os
 import pathlib
@@ -8,7 +9,7 @@ import subprocess
 import sys
 
 import command
-from command import PATIENCE, is_alive
+from command import PATIENCE
 
 SOURCE = pathlib.Path(os.environ["VARVE_SOURCE"])
 BUILD = pathlib.Path(os.environ["VARVE_BUILD"])
@@ -40,8 +41,9 @@ class Case(command.Case):
     def end(self, p):
         if p.poll() is None:
             p.kill()
-            if p.pid_of_program and is_alive(p.pid_of_program):
-                os.killpg(p.pid_of_program, signal.SIGKILL)
+            if p.pid_of_program and command.is_in(p.pid_of_program, self.folder):
+                with contextlib.suppress(ProcessLookupError):  # varve run's guard kills it, too
+                    os.killpg(p.pid_of_program, signal.SIGKILL)
         p.wait()
         p.stdout.close()
         p.events.close()

@@ -32,11 +32,11 @@ class Config(command.Case):
         self.assertIn(found["architecture"], text)
 
     def test_tiers(self):
-        """Without --all: the twelve that every user needs, and any other that is set."""
+        """Without --all: the fourteen that every user needs, and any other that is set."""
         few = self.varve("config")
         for o in self.json("config")["options"]:
             self.assertEqual(f"\n{o['name']} " in few, o["tier"] == "everyday", o["name"])
-        self.assertEqual(sum(o["tier"] == "everyday" for o in self.json("config")["options"]), 12)
+        self.assertEqual(sum(o["tier"] == "everyday" for o in self.json("config")["options"]), 14)
         self.assertIn("--all shows them", few)
         self.assertIn("\nbuffer ", self.varve("config", "-o", "buffer=1MiB"))
 

@@ -84,6 +84,27 @@ class Diff(command.Case):
         r = self.region(lineage="c")
         self.assertEqual((r["elements"], r["max_abs"], r["max_abs_at"]), (1, 0.5, 1))
 
+    def test_small_floats(self):
+        """Bits, and the numbers that they are: normal, subnormal, negative, infinite, none."""
+        cases = [("bf16", "H", [(0x3f80, 1.0), (0xc049, -3.140625), (0x0001, 2.0**-133), (0x7f7f, 3.3895313892515355e38)], 0x7f80, 0x7fc0),
+                 ("f16", "H", [(0x3c00, 1.0), (0xbe00, -1.5), (0x0001, 2.0**-24), (0x7bff, 65504.0)], 0x7c00, 0x7e00),
+                 ("f8_e4m3", "B", [(0x38, 1.0), (0xbc, -1.5), (0x01, 2.0**-9), (0x7e, 448.0), (0x78, 256.0)], None, 0x7f),
+                 ("f8_e5m2", "B", [(0x3c, 1.0), (0xbe, -1.5), (0x01, 2.0**-16), (0x7b, 57344.0)], 0x7c, 0x7e)]
+        for kind, fmt, numbers, infinite, none in cases:
+            for bits, number in numbers:
+                with self.subTest(kind=kind, bits=hex(bits)):
+                    name = f"l{kind}-{bits}"
+                    self.pair(kind, "2", pack(fmt, [0, 0]), pack(fmt, [0, bits]), lineage=name)
+                    r = self.region(lineage=name)
+                    self.assertEqual((r["elements"], r["max_abs"], r["max_abs_at"], r["max_rel"]), (1, abs(number), 1, 1))
+            self.pair(kind, "2", pack(fmt, [0, numbers[0][0]]), pack(fmt, [0, numbers[1][0]]), lineage="sign" + kind)
+            self.assertEqual(self.region(lineage="sign" + kind)["max_abs"], numbers[0][1] - numbers[1][1])
+            self.pair(kind, "2", pack(fmt, [0, 0]), pack(fmt, [0, none]), lineage="none" + kind)
+            self.assertEqual(self.region(lineage="none" + kind)["nan"], 1)
+            if infinite:
+                self.pair(kind, "2", pack(fmt, [0, 0]), pack(fmt, [0, infinite]), lineage="inf" + kind)
+                self.assertEqual((self.region(lineage="inf" + kind)["max_abs"], self.region(lineage="inf" + kind)["max_rel"]), (None, 1))
+
     def test_shapes_and_presence(self):
         self.write("region", "old", "u8", 4, "region", "x", "u8", "2x3", "region", "y", "u8", 8, "checkpoint")
         self.write("region", "x", "u8", "3x2", "region", "y", "u8", 9, "poke", "y", 1, "ff", "region", "new", "u8", 1,

@@ -41,10 +41,24 @@ class Drop(command.Case):
     def test_named(self):
         self.assertIn("dropped epoch 3\n", self.varve("drop", self.store, "heat@3"))
         self.check(1, 2, 4, 5, 6, 7, 8)
-        self.assertIn(f"name the lineage before the first epoch: varve drop {self.store} heat@5..6", self.fails("drop", self.store, "heat", "5..6", "1"))
         found = self.json("drop", self.store, "heat@5..6", "1", "8..20")
         self.assertEqual(found["dropped"], [1, 5, 6, 8])
         self.check(2, 4, 7)
+
+    def test_numbers_alone(self):
+        self.assertEqual(self.json("drop", self.store, "heat", "5..6", "1")["dropped"], [1, 5, 6])
+        self.check(2, 3, 4, 7, 8)
+
+    def test_all(self):
+        """All epochs go only with --yes, as a whole lineage does."""
+        for words in ["heat@1..8"], ["heat", "1..4", "5..9"]:
+            self.assertIn("--yes", self.fails("drop", self.store, *words))
+        self.check(*range(1, 9))
+        self.assertEqual(len(self.json("drop", self.store, "heat@1..8", "--dry-run")["dropped"]), 8)
+        self.varve("drop", self.store, "heat@1..7")
+        self.assertIn("--yes", self.fails("drop", self.store, "heat@8"))
+        self.varve("drop", self.store, "heat@8", "--yes")
+        self.assertEqual(self.epochs(), [])
 
     def test_keep_counts_what_is_whole(self):
         """A damaged record is not one of the newest, and a stray one with a huge number is not the newest."""
@@ -79,7 +93,7 @@ class Drop(command.Case):
         self.varve("verify", self.store)
 
     def test_gc_text(self):
-        self.varve("drop", self.store, "heat@1..8")
+        self.varve("drop", self.store, "heat@1..8", "--yes")
         self.assertIn("7 removed", self.varve("gc", self.store, "heat"))
         self.assertLess(self.bytes(), 1024)  # the newest stays, emptied: its number must not come again
         self.assertIn("no epoch", self.varve("ls", self.store, "heat"))
@@ -119,7 +133,7 @@ class Drop(command.Case):
         self.check(*range(1, 9))
 
     def test_usage(self):
-        for words in (["heat"], ["heat@2", "x"], ["heat@3..2"], ["heat@0"], ["heat", "2"], ["heat@1", "--keep", 2],
+        for words in (["heat"], ["heat@2", "x"], ["heat@3..2"], ["heat@0"], ["heat", "x"], ["heat@1", "--keep", 2],
                       ["heat", "--keep", 0], ["heat", "--keep", "x"], ["heat", "--keep-every", 2], ["heat", "--lineage"],
                       ["heat@1", "--lineage", "--yes"], ["cold@1"]):
             self.fails("drop", self.store, *words)
@@ -130,6 +144,7 @@ class Drop(command.Case):
         self.assertIn("--yes", self.fails("drop", self.store, "heat", "--lineage"))
         self.assertIn("8 epochs", self.varve("drop", self.store, "heat", "--lineage", "--dry-run"))
         self.check(*range(1, 9))
+        (self.store / "heat" / "ended").write_text("8\n")
         self.assertIn("8 epochs", self.varve("drop", self.store, "heat", "--lineage", "--yes"))
         self.assertFalse((self.store / "heat").exists())
         self.assertEqual([x["lineage"] for x in self.json("ls", self.store)["lineages"]], ["other"])

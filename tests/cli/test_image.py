@@ -487,7 +487,7 @@ class Run(Case):
     def test_memory_and_segments(self):
         p = self.start_run(PROGRAM, "count", 100000, options=("--memory", "2MiB", "--segments", "all=pages+deflate"))
         p.send_signal(signal.SIGUSR1)
-        self.assertRegex(self.hear(p, "epoch 1"), r"epoch 1: [0-9.]+ [KM]iB of memory, [0-9.]+ KiB stored, frozen for [0-9.]+ m?s")
+        self.assertRegex(self.hear(p, "epoch 1"), r"epoch 1: [0-9.]+ [KM]iB of memory, layer of [0-9.]+ KiB, frozen for [0-9.]+ m?s")
         os.kill(self.pid, signal.SIGKILL)
         self.hear(p, "restored from epoch 1")
         p.send_signal(signal.SIGTERM)

@@ -61,7 +61,7 @@ class Kill(Several):
     def settled(self, kin):
         """criu, which has lost us, has ended what it had not finished. How many run. What was killed may take a moment to be gone, and is alive until then, so those
         that run must take a step."""
-        wait_for(lambda: not strays(self.folder) and not [p for p in kin if p not in self.pids and is_alive(p)], "criu and the wardens have ended")
+        wait_for(lambda: not strays(self.folder) and not [p for p in kin if p not in self.pids and is_alive(p)], "criu and the watchdogs have ended")
         at, end = self.steps(), time.time() + PATIENCE
         while time.time() < end:
             go_on = [a > b for a, b in zip(self.steps(), at)]

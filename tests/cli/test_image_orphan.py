@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # ctest: TIMEOUT 480 COST 50
-"""Those who bring the pages of programs that run already (the command, and two wardens) are killed, in any number, at any moment. No program ever sees a page that is
+"""Those who bring the pages of programs that run already (the command, and two watchdogs) are killed, in any number, at any moment. No program ever sees a page that is
 not its own, zeros for example: if nobody is left, the kernel kills it. When all pages are there nothing of this is left in it."""
 import os
 import pathlib
@@ -79,7 +79,7 @@ class Orphan(Several):
         self.assertIn("runs again", line, line or r.stderr.read())
 
     def those_who_bring(self, pid):
-        """The command, and its wardens."""
+        """The command, and its watchdogs."""
         return [pid] + [w for c in children_of_all(pid) if c not in self.pids and (stat_of(c) or ("", self.pids[0]))[1] not in self.pids
                         for w in self.those_who_bring(c)]
 
@@ -106,7 +106,7 @@ class Orphan(Several):
         self.are_right()
 
     def check_all(self, *modes):
-        """It is stopped while pages are missing, and then killed with its wardens: so nobody can do anything any more."""
+        """It is stopped while pages are missing, and then killed with its watchdogs: so nobody can do anything any more."""
         self.save(*modes)
         late = rounds = 0
         while rounds < 3 or (not late and rounds < 12):  # it may be fast, and we slow
@@ -179,12 +179,12 @@ class Orphan(Several):
             kill(pid)
 
     def stop_criu(self, r):
-        """At any moment: it ends no more by itself. None: it has ended already. Else those who would have to end it: the command, and its wardens."""
+        """At any moment: it ends no more by itself. None: it has ended already. Else those who would have to end it: the command, and its watchdogs."""
         wait_for(lambda: strays(self.folder) or is_alive(self.pids[0]) or r.poll() is not None, "criu runs")
         time.sleep(random.random() * 0.06)
         for pid, _ in strays(self.folder):
             kill(pid, signal.SIGSTOP)
-        ours = [pid for pid in self.those_who_bring(r.pid) if name_of(pid) in ("varve", "pages-warden")]
+        ours = [pid for pid in self.those_who_bring(r.pid) if name_of(pid) in ("varve", "pages-watchdog")]
         return ours if strays(self.folder) and len(ours) == 3 else None
 
     def test_criu_ends_too(self):
@@ -234,7 +234,7 @@ class Orphan(Several):
             r = self.restore()
             time.sleep(random.random() * 0.25)
             some = self.those_who_bring(r.pid)
-            ours = [pid for pid in some if name_of(pid) in ("varve", "pages-warden")]
+            ours = [pid for pid in some if name_of(pid) in ("varve", "pages-watchdog")]
             some = random.sample(some, random.randint(1, len(some)))
             for pid in some:
                 kill(pid)
@@ -252,7 +252,7 @@ class Orphan(Several):
             self.clear()
 
     def test_ranks(self):
-        """Of a group, each rank with its wardens."""
+        """Of a group, each rank with its watchdogs."""
         if not MPIEXEC:
             self.skipTest("built without MPI")
         self.save("alone", "threads")

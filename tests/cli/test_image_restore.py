@@ -11,7 +11,7 @@ import subprocess
 import time
 
 import command
-from command import PATIENCE, is_alive, wait_for
+from command import PATIENCE, is_alive, is_in, wait_for
 from image_case import Case, children_of_all, has_told, kill, name_of
 
 PROGRAM = None  # set in main
@@ -87,7 +87,7 @@ class Restore(Case):
         if p.poll() is None:
             p.kill()
         p.wait()
-        if is_alive(self.pid):  # brought back: ours, its number was that of our child
+        if is_in(self.pid, self.folder):  # brought back: ours, its number was that of our child
             kill(self.pid)
 
     def save(self, mode, mib=MIB, *more):
@@ -137,7 +137,7 @@ class Restore(Case):
         self.addCleanup(lambda: (p.kill(), p.wait()))
         wait_for((self.folder / "family").exists, "all are there")
         pids = [int(word) for word in (self.folder / "family").read_text().split()]
-        self.addCleanup(lambda: [kill(pid) for pid in pids if is_alive(pid)])
+        self.addCleanup(lambda: [kill(pid) for pid in pids if is_in(pid, self.folder)])
         self.varve("image", "dump", "-q", "--pid", pids[0], self.store, "a")
         self.assertEqual([stat_of(pid) for pid in pids], [("Z", p.pid)] * 4)
         return p, pids
@@ -271,7 +271,7 @@ class Restore(Case):
         """Each part that is hit, by the name that it has in the report of the dump."""
         self.save("alone")
         shown = self.json("show", self.store, "a")
-        segments = {s["segment"] for s in shown["ranks"][0]["segments"]}
+        segments = {s["segment"] for s in shown["per_rank"][0]["segments"]}
         named = set()
         for _ in self.flips(8):
             named.update(re.findall(r"'pages-1.img' \((\w+)", self.fails("image", "restore", self.store, "a", status=1)))
@@ -308,7 +308,7 @@ class Restore(Case):
         for words in ((), ("--lazy",)):
             p = self.run_raw("--json", "image", "restore", *words, self.store, "a")
             self.assertEqual(p.returncode, 1)
-            self.assertIn("check differs", json.loads(p.stdout)["error"])
+            self.assertIn("checksum mismatch", json.loads(p.stdout)["error"])
             self.is_gone()
 
     def test_where_no_program_may_run(self):
@@ -334,7 +334,7 @@ class Restore(Case):
             r.send_signal(signal.SIGSTOP)
             wait_for(lambda: stat_of(r.pid)[0] == "T", "it is stopped")
             late = is_alive(self.pid) and resident(self.pid) < (self.mib - 8 << 20)
-            for pid in victims([r.pid, *self.wardens(r.pid)]):
+            for pid in victims([r.pid, *self.watchdogs(r.pid)]):
                 kill(pid)
             r.send_signal(signal.SIGCONT)
             if not late and is_alive(self.pid):
@@ -346,9 +346,9 @@ class Restore(Case):
                 return
         self.skipTest("it was too fast")
 
-    def wardens(self, pid):
+    def watchdogs(self, pid):
         """Those below the command, in order of age, that are not its program."""
-        return [w for c in children_of_all(pid) if c != self.pid for w in (c, *self.wardens(c))]
+        return [w for c in children_of_all(pid) if c != self.pid for w in (c, *self.watchdogs(c))]
 
     def test_lazy_orphan(self):
         """Those that see to its pages are killed, some of them at once: the program ends, before it sees what was not brought."""
@@ -356,9 +356,9 @@ class Restore(Case):
         self.go()
         for words, victims in {
             "the command": lambda all: all[:1],
-            "the command and the first warden": lambda all: all[:2],
-            "the command and the last warden": lambda all: (all[0], all[-1]),
-            "a warden": lambda all: all[-1:],
+            "the command and the first watchdog": lambda all: all[:2],
+            "the command and the last watchdog": lambda all: (all[0], all[-1]),
+            "a watchdog": lambda all: all[-1:],
             "all of the name (killall)": lambda all: [p for p in all if name_of(p) == "varve"],
         }.items():
             with self.subTest(words):

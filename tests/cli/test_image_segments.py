@@ -82,7 +82,7 @@ class Segments(command.Case):
         for segment, least, most in (("heap", 3 * MIB, 3 * MIB + 512 * KIB), ("anon", 5 * MIB, 5 * MIB + 512 * KIB), ("shared", 3 * MIB, 3 * MIB),
                                      ("file", 496 * KIB, 496 * KIB), ("stack", 256 * KIB, 512 * KIB)):
             self.assertTrue(least <= found[segment]["bytes"] <= most, (segment, found[segment]))
-        shown = self.json("show", self.store, "a")["ranks"][0]
+        shown = self.json("show", self.store, "a")["per_rank"][0]
         kinds = self.kinds(shown)
         self.assertEqual(kinds["libodd.so.1/data"][:2], ("library", 48 * KIB))
         self.assertEqual(kinds["program/data"][0], "code")

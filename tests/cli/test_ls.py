@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """varve ls: lineages, epochs, the newest of many without a look at the rest."""
+import json
+import os
 import shutil
+import subprocess
 import time
 import unittest
 
@@ -8,15 +11,42 @@ import command
 
 
 class Ls(command.Case):
+    def test_unreadable(self):
+        """A lineage of another user does not hide the others, from ls and from verify."""
+        if os.getuid() != 0:
+            self.skipTest("only root can become somebody else")
+        for lineage in "a", "mine", "z":
+            self.write("region", "x", "u8", 9, "checkpoint", lineage=lineage)
+        varve = command.copy_for_others(self)
+        subprocess.run(["chmod", "-R", "a+rX", self.folder], check=True)
+        os.chmod(self.store / "mine", 0o700)
+
+        def run(*words):
+            return subprocess.run([varve, *words], capture_output=True, text=True, cwd="/", user=65534, group=65534, extra_groups=[], env=self.env)
+        p = run("ls", self.store)
+        rows = p.stdout.splitlines()
+        self.assertEqual((p.returncode, [r.split()[0] for r in rows]), (2, ["LINEAGE", "a", "mine", "z", "3"]), p.stderr)
+        self.assertIn("Permission denied", rows[2])
+        found = json.loads(run("ls", self.store, "--json").stdout)["lineages"]
+        self.assertEqual([(r["lineage"], r.get("epoch")) for r in found], [("a", 1), ("mine", None), ("z", 1)])
+        for last in "mine", "z":
+            p = run("verify", self.store)
+            self.assertEqual(p.returncode, 2)
+            self.assertIn("Permission denied", p.stderr)
+            self.assertIn("varve: some lineages of" if last == "mine" else f"cannot open '{self.store}/z", p.stderr)
+            os.chmod(self.store / "z", 0o700)
+
     def test_lineages(self):
         self.write("region", "x", "f64", 1000, "checkpoint", "checkpoint")
         self.write("region", "y", "bytes", 10, "checkpoint", lineage="b.2_c-d")
         self.write(lineage="empty")
         text = self.varve("ls", self.store).splitlines()
-        self.assertEqual(text[0].split(), ["LINEAGE", "NEWEST", "TIME", "AGE", "RANKS", "MEMORY"])
-        self.assertEqual([line.split()[0] for line in text[1:]], ["b.2_c-d", "empty", "heat"])
+        self.assertEqual(text[0].split(), ["LINEAGE", "NEWEST", "TIME", "AGE", "RANKS", "MEMORY", "DISK"])
+        self.assertEqual([line.split()[0] for line in text[1:4]], ["b.2_c-d", "empty", "heat"])
         self.assertIn("no epoch yet", text[2])
         self.assertIn("7.81 KiB", text[3])
+        self.assertEqual(len(text), 5)
+        self.assertRegex(text[4], r"^3 lineages, [\d.]+ .?i?B on disk$")
         found = self.json("ls", self.store)
         self.assertEqual(found["store"], str(self.store))
         self.assertEqual([(x["lineage"], x["epoch"]) for x in found["lineages"]],
@@ -24,6 +54,25 @@ class Ls(command.Case):
         heat = found["lineages"][2]
         self.assertEqual((heat["ranks"], heat["bytes_memory"]), (1, 8000))
         self.assertLess(abs(heat["time_ns"] / 1e9 - time.time()), 100)
+
+    def test_disk(self):
+        """As du counts it: all files of the lineage, by their blocks; a hole is free, and an unfinished file counts."""
+        self.write("region", "x", "bytes", 100000, "load", "x", self.file("x", command.noise(100000)), "checkpoint")
+        self.write("region", "x", "bytes", 300000, "load", "x", self.file("x", command.noise(300000)), "checkpoint", lineage="more")
+        with open(self.store / "more" / ".tmp-left", "wb") as f:
+            f.write(bytes(70000))
+        with open(self.store / "more" / "hole", "wb") as f:
+            f.truncate(1 << 30)
+
+        def disk(path):
+            return sum(p.lstat().st_blocks * 512 for p in path.rglob("*"))
+        found = self.json("ls", self.store)
+        self.assertEqual([x["bytes_disk"] for x in found["lineages"]], [disk(self.store / "heat"), disk(self.store / "more")])
+        self.assertEqual(found["bytes_disk"], sum(x["bytes_disk"] for x in found["lineages"]))
+        self.assertGreater(found["lineages"][1]["bytes_disk"], 370000)
+        self.assertLess(found["lineages"][1]["bytes_disk"], 1 << 29)
+        self.flip(self.commit(1), 30)
+        self.assertEqual(self.json("ls", self.store, status=1)["bytes_disk"], found["bytes_disk"])
 
     def test_quiet(self):
         """The rows alone, for scripts."""
@@ -126,12 +175,13 @@ class Ls(command.Case):
         self.assertIn("its store is '.'", self.fails("ls", "heat"))
 
     def test_read_only(self):
-        """Looking leaves no trace."""
+        """Looking leaves no trace, but for the result of a verify."""
         self.write("region", "x", "f64", 10, "checkpoint")
         (self.store / "heat" / "lock").unlink(missing_ok=True)
         before = sorted(map(str, self.store.rglob("*")))
         for words in ["ls"], ["ls", "heat"], ["show", "heat"], ["verify"], ["extract", "heat:x", "-o", "/dev/null"]:
             self.varve(words[0], self.store, *words[1:])
+        (self.store / "heat" / "verified").unlink()
         self.assertEqual(sorted(map(str, self.store.rglob("*"))), before)
 
 

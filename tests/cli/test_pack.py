@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # ctest: TIMEOUT 300 COST 15
 """varve pack and unpack: a set of files becomes an epoch and comes back byte for byte, with modes and times; and one variable of one file."""
+import json
+import math
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import stat
@@ -133,7 +136,7 @@ class Pack(command.Case):
             self.check_back(level)
 
     def test_max_is_smallest(self):
-        """Records of atoms, as LAMMPS writes them: whoever spends more time gets no more bytes."""
+        """Records of atoms, as LAMMPS writes them: a higher level is not larger by more than 0.1 %."""
         if "zstd" not in self.json("config")["codecs"]:
             self.skipTest("built without zstd")
         for rank in range(8):
@@ -142,7 +145,8 @@ class Pack(command.Case):
                      for i in range(2000)]
             self.put(f"restart.100.{rank}", b"".join(atoms))
         sizes = [self.json("pack", self.store, level, "-C", self.set, "--level", level, *[f"restart.100.{r}" for r in range(8)])["bytes_layer"] for level in ("fast", "default", "max")]
-        self.assertEqual(sizes, sorted(sizes, reverse=True))
+        self.assertLess(sizes[1], sizes[0])
+        self.assertLess(sizes[2], sizes[1] * 1.001)
 
     def test_schemes(self):
         p = self.run_raw("pack", self.store, "agnostic", "--scheme", "agnostic", "-C", self.set, ".")
@@ -213,6 +217,17 @@ class Pack(command.Case):
         text = self.varve("unpack", self.store, "run", "--list", "set/rank10")
         self.assertRegex(text, r"(?m)^0640 +160000 +2009-02-1\d \S+ +\S+ +set/rank10/field$")
         self.assertEqual(text.count("\n"), 3)
+        self.assertIn("no file 'set/rank11'", self.fails("unpack", self.store, "run", "--list", "set/rank10", "set/rank11"))
+
+    def test_shown_names_can_be_extracted(self):
+        head = repr({"descr": "<f8", "fortran_order": False, "shape": (20000,)}).encode().ljust(117) + b"\n"
+        self.put("density.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + doubles(20000))
+        self.varve("pack", self.store, "npy", "-C", self.set, "density.npy")
+        self.assertRegex(self.varve("show", self.store, "npy"), r"(?m)^  density +f64 +\[20000\] ")
+        last = self.json("show", self.store, "npy")["per_rank"][0]["variables"][-1]
+        self.assertEqual((last["name"], last["key"]), ("density", "density_F64LE_Array1D"))
+        self.varve("extract", self.store, "npy:density.npy:density", "-o", "back.npy")
+        self.assertEqual((self.folder / "back.npy").read_bytes()[-8:], doubles(20000)[-8:])
 
     def test_existing(self):
         self.varve("pack", self.store, "run", "-C", self.set, ".")
@@ -373,7 +388,7 @@ class Pack(command.Case):
         self.assertRegex(text, r"packed from 10 files, scheme auto, level default")
         self.assertRegex(text, r"(?m)^  VARIABLE +TYPE +SHAPE +INSTANCES +BYTES +NEW +STORED +RATIO +CODED +MERGED$")
         self.assertRegex(text, r"(?m)^  0755 +195 KiB +2009-02-1\d \S+ +opaque +noise$")
-        rank = self.json("show", self.store, "run")["ranks"][0]
+        rank = self.json("show", self.store, "run")["per_rank"][0]
         self.assertEqual((rank["scheme"], rank["level"], len(rank["files"])), ("auto", "default", 10))
         self.assertTrue(all({"key", "type", "shape", "instances", "bytes", "bytes_stored", "coded", "merged"} <= set(v) for v in rank["variables"]))
 
@@ -395,7 +410,7 @@ class Pack(command.Case):
         self.varve("pack", self.store, "columns", "-C", self.set, "f.npy")
         self.varve("extract", self.store, "columns:f.npy:/f", "-o", "f.npy")
         self.assertIn(b"'fortran_order': True, 'shape': (4, 5,)", (self.folder / "f.npy").read_bytes())
-        name = self.json("show", self.store, "run")["ranks"][0]
+        name = self.json("show", self.store, "run")["per_rank"][0]
         self.assertIn("v.npy", [f["name"] for f in name["files"] if f["format"] == "npy"])
         message = self.fails("extract", self.store, "run:a:b.nc:/nix", "-o", "out")
         self.assertIn("grid", message)
@@ -472,6 +487,22 @@ for name in "plain g/chunked g/gzip big holes none record scalar".split():
         self.assertEqual(self.tree(self.set), {})
         self.varve("unpack", self.store, "run", "-C", self.out, "--force")
         self.assertEqual(self.tree(self.out), want)
+
+    @unittest.skipUnless(MPIEXEC, "built without MPI")
+    def test_ranks_compress_as_one(self):
+        """Two ranks with a file each store about as much as one process with both."""
+        shutil.rmtree(self.set)
+        self.set.mkdir()
+        at = [6 * i / 63 for i in range(64)]
+        for rank in range(2):
+            (self.set / f"rank{rank}").mkdir()
+            head = repr({"descr": "<f8", "fortran_order": False, "shape": (64, 64, 64)}).encode().ljust(117) + b"\n"
+            values = (math.sin(z + 0.2) * math.cos(y) + x + rank for z in at for y in at for x in at)
+            self.put(f"rank{rank}/density.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + struct.pack(f"<{64 ** 3}d", *values))
+        one = self.json("pack", self.store, "one", "-C", self.set, ".")
+        p = self.mpi(2, "pack", "--json", self.store, "two", "-C", self.set, ".")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertLess(json.loads(p.stdout)["bytes_stored"], 1.5 * one["bytes_stored"])
 
     @unittest.skipUnless(MPIEXEC, "built without MPI")
     def test_ranks_fail(self):

@@ -229,7 +229,7 @@ class Series(command.Case):
         """Epochs that the same command drops again are not the only place of files that it deletes."""
         words = ["--each", "--delete", "ckpt.1", "ckpt.2", "ckpt.3"]
         before = self.tree(self.run_folder)
-        self.assertIn("-o keep=0", self.fails("pack", self.store, "run", "-C", self.run_folder, "-o", "keep=2", *words))
+        self.assertIn("-c keep=0", self.fails("pack", self.store, "run", "-C", self.run_folder, "-o", "keep=2", *words))
         self.assertEqual((self.tree(self.run_folder), self.store.exists()), (before, False))
         self.varve("pack", self.store, "run", "-q", "-C", self.run_folder, *words, env={"VARVE_KEEP": "3"})
         self.assertEqual(self.tree(self.run_folder), {})
@@ -238,7 +238,7 @@ class Series(command.Case):
         """Where epochs are dropped, what an earlier run has left stays: its epoch may be the next to go."""
         self.pack_json("--each", "ckpt.1")
         before = self.tree(self.run_folder)
-        self.assertIn("-o keep=0", self.fails("pack", self.store, "run", "-C", self.run_folder, "-o", "keep=1", "--each", "--delete", "ckpt.1", "ckpt.2"))
+        self.assertIn("-c keep=0", self.fails("pack", self.store, "run", "-C", self.run_folder, "-o", "keep=1", "--each", "--delete", "ckpt.1", "ckpt.2"))
         self.assertEqual(self.tree(self.run_folder), before)
         found = self.pack_json("-o", "keep=2", "--each", "--delete", "ckpt.1", "ckpt.2")
         self.assertEqual((found["passed_over"], "left_deleted" in found, len(found["epochs"])), (1, False, 1))

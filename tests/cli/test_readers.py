@@ -19,7 +19,7 @@ from command import BIN, WRITER, noise, place
 
 COMMANDS = int(os.environ.get("VARVE_READERS_COMMANDS", "300"))
 OPTIONS = "keep=1 gc=auto codec=none chunk=4096 log=error"
-FALSE = re.compile("missing|referred to|damaged|check differs|another copy")
+FALSE = re.compile("missing|referred to|damaged|checksum mismatch|another copy")
 EMPTY = re.compile(r"no epoch yet|has no epoch$|^0 epochs|is not there|the file is missing", re.M)
 
 

@@ -27,7 +27,8 @@ class Rehearse(command.Case):
     def build(self, *defines, mpi=False):
         program = self.folder / "springs"
         subprocess.run([MPICC[1] if mpi else os.environ["CC"], "-O1", "-w", *(f"-D{d}" for d in defines), *(["-DMPI"] if mpi else []), "-o", program,
-                        SOURCE / "tests/cli/rehearse_program.c", f"-I{SOURCE}/include", f"-L{BUILD}", *(["-lvarve_mpi"] if mpi else []), "-lvarve", "-ldl",
+                        SOURCE / "tests/cli/rehearse_program.c", f"-I{SOURCE}/include", f"-L{BUILD}", *(["-lvarve_mpi"] if mpi else []),
+                        *(["-Wl,--no-as-needed", "-lvarve_interpose"] if (BUILD / "libvarve_interpose.so").exists() else []), "-lvarve", "-ldl",
                         f"-Wl,-rpath,{BUILD}"], check=True)
         return program
 

@@ -43,29 +43,29 @@ class Report(command.Case):
         for e in d["epochs"]:
             show = self.json("show", self.store, f"heat@{e['first']}")
             self.assertEqual((e["first"], e["n"], e["ranks"], e["layers_told"]), (e["last"], 1, 3, 3))
-            self.assertEqual(e["time_ms"], show["time_ns"] // 1000000)
+            self.assertEqual(e["time_ns"], show["time_ns"])
             for key in PARTS + ["bytes_memory", "bytes_stored", "bytes_layer"]:
-                self.assertEqual(e.get(key, 0), sum(r[key] for r in show["ranks"]), key)
+                self.assertEqual(e.get(key, 0), sum(r[key] for r in show["per_rank"]), key)
             self.assertEqual(sum(e.get(k, 0) for k in PARTS), e["bytes_memory"])
-            self.assertAlmostEqual(e["seconds_blocked"], max(r["seconds_blocked"] for r in show["ranks"]))
+            self.assertAlmostEqual(e["seconds_blocked"], max(r["seconds_blocked"] for r in show["per_rank"]))
             for key, stat in (("bytes_dirty", "bytes.dirty"), ("bytes_lent", "bytes.lent"), ("bytes_copied", "bytes.copied")):
-                self.assertEqual(e.get(key, 0), sum(r["stats"].get(stat, 0) for r in show["ranks"]), key)
+                self.assertEqual(e.get(key, 0), sum(r["stats"].get(stat, 0) for r in show["per_rank"]), key)
         self.assertGreater(sum(e.get("bytes_dup_ranks", 0) for e in d["epochs"]), 0)
         t = d["totals"]
         for key in PARTS + ["bytes_memory", "bytes_stored", "bytes_layer"]:
             self.assertEqual(t.get(key, 0), sum(e.get(key, 0) for e in d["epochs"]), key)
         self.assertEqual(t["bytes_on_disk"], sum(p.stat().st_size for p in self.store.rglob("*.layer")))
         newest = self.json("show", self.store, "heat")
-        self.assertEqual([(r["first"], r["last"], r["bytes_memory"], r.get("bytes_new", 0), r["bytes_layer"]) for r in d["ranks"]],
-                         [(r["rank"], r["rank"], r["bytes_memory"], r["bytes_new"], r["bytes_layer"]) for r in newest["ranks"]])
-        self.assertEqual(sum(r["bytes_stored_all"] for r in d["ranks"]), t["bytes_stored"])
+        self.assertEqual([(r["first"], r["last"], r["bytes_memory"], r.get("bytes_new", 0), r["bytes_layer"]) for r in d["per_rank"]],
+                         [(r["rank"], r["rank"], r["bytes_memory"], r["bytes_new"], r["bytes_layer"]) for r in newest["per_rank"]])
+        self.assertEqual(sum(r["bytes_stored_all"] for r in d["per_rank"]), t["bytes_stored"])
 
     def test_restore(self):
         """What a restart reads is what the run tables say."""
         self.ranks_lineage()
         d = self.lineage()["restore"]
         by_epoch, zero, heads = {}, 0, 0
-        for r in self.json("show", self.store, "heat", "--runs")["ranks"]:
+        for r in self.json("show", self.store, "heat", "--runs")["per_rank"]:
             heads += r["heads_read"]
             for run in (run for g in r["regions"] for run in g["run_list"]):
                 if run["source"] == "zero":
@@ -117,7 +117,7 @@ class Report(command.Case):
         for i in range(140):
             words += ["poke", "u", 4096 * (i * 7 % 64), "%02x" % (i % 251 + 1) * 5, "checkpoint"]
         self.write(*words, options="codec=none")
-        self.assertLess(self.json("show", self.store, "heat")["ranks"][0]["depth"], 130)  # so there is one on the way
+        self.assertLess(self.json("show", self.store, "heat")["per_rank"][0]["depth"], 130)  # so there is one on the way
         changes, = self.lineage()["changes"]
         self.assertEqual(changes["per_mille"], [1000] + [16] * 140)
         want = [[1000] + [250 if i * 7 % 64 // 4 == b else 0 for i in range(140)] for b in range(16)]  # a page is a quarter of a part
@@ -154,7 +154,7 @@ class Report(command.Case):
         d = self.lineage()
         for r in d["regions"]:
             self.assertEqual(sum(r["codecs"].values()) + r["bytes_zero"], r["bytes"])
-        blocks = self.json("show", self.store, "heat", "--blocks")["ranks"][0]["block_list"]
+        blocks = self.json("show", self.store, "heat", "--blocks")["per_rank"][0]["block_list"]
         for c in d["restore"]["codecs"]:
             these = [b for b in blocks if b["codec"] == c["codec"]]
             self.assertEqual((c["blocks"], c["bytes"], c["bytes_stored"]),
@@ -192,7 +192,7 @@ class Report(command.Case):
             (folder / "notes").write_bytes(b"as they were " * 300)
             self.varve("-q", "pack", self.store, "files", f"step{step}")
         d = self.lineage("files")
-        show = self.json("show", self.store, "files")["ranks"][0]
+        show = self.json("show", self.store, "files")["per_rank"][0]
         key = lambda v: v["key"]
         self.assertEqual(sorted(d["variables"], key=key), sorted(show["variables"], key=key))
         self.assertEqual((d["files_total"], d["scheme"], sorted(f["name"] for f in d["files"])),
@@ -220,15 +220,15 @@ class Report(command.Case):
         subprocess.run([command.WRITER.with_name("places_check"), jobs, "4", "3", "mode=sync"], check=True, env=self.env)
         d, = self.json("report", jobs / "p1", "job")["lineages"]
         self.assertEqual([(e["ranks"], e["layers"], e["layers_told"]) for e in d["epochs"]], [(4, 4, 1)] * 3)
-        self.assertEqual([r["layers_told"] for r in d["ranks"]], [0, 1, 0, 0])
-        self.assertTrue(all(r["bytes_memory"] for r in d["ranks"]))
+        self.assertEqual([r["layers_told"] for r in d["per_rank"]], [0, 1, 0, 0])
+        self.assertTrue(all(r["bytes_memory"] for r in d["per_rank"]))
         self.assertEqual((d["restore"]["ranks_not_told"], d["problems"]), (3, []))
         self.assertIn("one of several stores", d["gc"]["error"])
 
     def test_empty(self):
         self.write()
         d = self.lineage()
-        self.assertEqual((d["totals"]["epochs"], d["epochs"], d["ranks"], d["changes"], d["regions"]), (0, [], [], [], []))
+        self.assertEqual((d["totals"]["epochs"], d["epochs"], d["per_rank"], d["changes"], d["regions"]), (0, [], [], [], []))
         self.assertEqual(self.json("report", self.store, "cold", status=2)["code"], -4)
 
     def test_whole_store(self):
@@ -262,8 +262,8 @@ class Report(command.Case):
             self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
         self.write("ranks", 300, "region", "x", "u64", 8, "only", 299, "poke", "x", 0, "07", "checkpoint", options="buffer=64KiB")
         d = self.lineage()
-        self.assertEqual((len(d["ranks"]), d["ranks"][0]["n"], d["ranks"][-1]["last"]), (150, 2, 299))
-        self.assertEqual(sum(r["bytes_memory"] for r in d["ranks"]), 300 * 64)
+        self.assertEqual((len(d["per_rank"]), d["per_rank"][0]["n"], d["per_rank"][-1]["last"]), (150, 2, 299))
+        self.assertEqual(sum(r["bytes_memory"] for r in d["per_rank"]), 300 * 64)
 
     def test_many_regions(self):
         """The page stays small, whatever there is."""
@@ -323,7 +323,7 @@ class Report(command.Case):
         want = self.json("report", self.store)
         got = json.loads(inside)
         for d in want, got:
-            d.pop("made"), d.pop("made_ms")
+            d.pop("made"), d.pop("made_ns")
         self.assertEqual(got, want)
         self.assertEqual({r["name"] for r in got["lineages"][0]["regions"]}, set(HOSTILE))
         self.assertEqual(len(re.findall(r"<script", text)), 2)
@@ -402,7 +402,7 @@ class Page(command.Case):
         names = b.run("[...document.querySelectorAll('.names li')].map(n => n.textContent)")
         self.assertEqual(names, [c["name"] for c in d["changes"]])
         self.assertTrue(set(HOSTILE) <= set(names))
-        self.assertIn("what several read is counted for each", b.run("document.body.textContent"))
+        self.assertIn("Bytes that several ranks read are counted once for each rank", b.run("document.body.textContent"))
 
     def test_halves(self):
         """A number halfway between two is rounded as the command rounds it."""
@@ -453,7 +453,7 @@ class Page(command.Case):
         tile = b.run("[...document.querySelectorAll('.tile')].find(t => t.textContent.startsWith('A restart reads')).textContent")
         self.assertIn(size(sum(c["bytes_stored"] for c in d["codecs"])) + "from 250 epochs", tile)
         text = b.run("document.body.textContent")
-        self.assertIn("and of blocks from 250 epochs", text)
+        self.assertIn("and blocks of 250 epochs", text)
         self.assertIn("243 older epochs", text)
         self.clean(b)
 
@@ -467,18 +467,18 @@ class Page(command.Case):
         for row in rows:
             show = self.json("show", self.store, f"heat@{row[0]}")
             cell = dict(zip(heads, row))
-            for head, key in (("In memory", "bytes_memory"), ("New", "bytes_new"), ("Coded", "bytes_stored"), ("Layer", "bytes_layer")):
-                self.assertEqual(cell[head], size(sum(r[key] for r in show["ranks"])), head)
+            for head, key in (("In memory", "bytes_memory"), ("New", "bytes_new"), ("Compressed", "bytes_stored"), ("Layer", "bytes_layer")):
+                self.assertEqual(cell[head], size(sum(r[key] for r in show["per_rank"])), head)
         t = self.json("report", self.store, "heat")["lineages"][0]["totals"]
         tiles = dict(b.run("[...document.querySelectorAll('.tile')].map(t => ['dt', 'b'].map(k => t.querySelector(k).textContent))"))
         self.assertEqual(tiles["Checkpointed"], size(t["bytes_memory"]))
-        self.assertEqual(tiles["Stored for it"], size(t["bytes_layer"]))
-        self.assertTrue(abs(float(tiles["Less by"].rstrip("×")) - t["bytes_memory"] / t["bytes_layer"]) < 0.06)
+        self.assertEqual(tiles["Layers"], size(t["bytes_layer"]))
+        self.assertTrue(abs(float(tiles["Reduction"].rstrip("×")) - t["bytes_memory"] / t["bytes_layer"]) < 0.06)
         rows = self.json("report", self.store, "heat")["lineages"][0]["epochs"][1:]
         mean = {key: sum(r.get(key, 0) for r in rows) / len(rows) for key in ("bytes_memory", "bytes_new", "bytes_layer")}
         said = b.run("document.querySelector('.verdict').textContent")
-        self.assertRegex(said, rf"holds {size(mean['bytes_memory'])}, of which {size(mean['bytes_new'])} \(.* %\) is new, and stores {size(mean['bytes_layer'])}\.")
-        self.assertRegex(said, r"The program waits [\d.]+ [mµ]?s.*Most of what changes is in u \(")
+        self.assertRegex(said, rf"holds {size(mean['bytes_memory'])}, of which {size(mean['bytes_new'])} \(.* %\) is new, and its layers take {size(mean['bytes_layer'])}\.")
+        self.assertRegex(said, r"The program waits [\d.]+ [mµ]?s.*Most changed data is in u \(")
         legend = b.run("document.querySelector('.chart .under').textContent")  # of the newest epoch
         last = self.json("report", self.store, "heat")["lineages"][0]["epochs"][-1]
         self.assertIn("epoch 12", legend)
@@ -564,6 +564,84 @@ class Page(command.Case):
         self.assertEqual(b.run(said), [])
         b.call("Emulation.setEmulatedMedia", media="")
 
+    def restarted(self):
+        """Three sessions of three epochs."""
+        for session in range(3):
+            words = ["region", "u", "bytes", 4096 * 8] + (["restart", 0] if session else [])
+            for i in range(3):
+                words += ["poke", "u", 4096 * i, f"{session:02x}{i:02x}07", "checkpoint"]
+            self.write(*words)
+
+    def test_restarts(self):
+        self.restarted()
+        d = self.json("report", self.store, "heat")["lineages"][0]
+        self.assertEqual([e.get("restarts", 0) for e in d["epochs"]], [0, 0, 0, 1, 0, 0, 1, 0, 0])
+        b = self.open("heat")
+        marks = "[...document.querySelectorAll('.legend li')].filter(l => l.textContent.startsWith('restart')).map(l => l.textContent)"
+        self.assertEqual(b.run(marks), ["restart2"] * 4)  # parts, stages, times, changes
+        self.write("region", "x", "f64", 100, "checkpoint", "checkpoint", lineage="calm")
+        b = self.open("calm")
+        self.assertEqual(b.run(marks), [])
+
+    def test_labels(self):
+        self.write("region", "x", "f64", 1000, "checkpoint", "poke", "x", 8, "01", "checkpoint", "poke", "x", 8, "02", "label", "step-400", "checkpoint")
+        b = self.open("heat")
+        self.assertIn("epoch 3 (step-400)", b.run("[...document.querySelectorAll('.where')].map(w => w.textContent)"))
+        heads = "[...document.querySelectorAll('section:last-of-type th[scope=col]')].map(h => h.textContent)"
+        self.assertEqual(b.run(heads)[:2], ["Epoch", "Labels"])
+        self.assertEqual(b.run("document.querySelector('section:last-of-type tbody td').textContent"), "step-400")
+        self.varve("label", self.store, "heat@3", "step-400", "--remove")
+        b = self.open("heat")
+        self.assertNotIn("Labels", b.run(heads))
+
+    def test_legend_has_the_dashes(self):
+        self.make()
+        b = self.open("heat")
+        found = b.run("Object.fromEntries([...document.querySelectorAll('.legend li')].filter(l => l.querySelector('.line'))"
+                      ".map(l => [l.querySelector('span').textContent, l.querySelector('.line').style.background]))")
+        self.assertEqual(found["new"], "var(--c)")
+        self.assertIn("0px 2px, transparent 2px 6px)", found["compared (dirty)"])
+        self.assertIn("0px 7px, transparent 7px 11px)", found["whole layer"])
+        self.assertEqual(len({found[k] for k in ("compared (dirty)", "whole layer", "asking other ranks")}), 3)
+
+    def test_packed_series(self):
+        """No program has waited for it, and none has restarted."""
+        for step in range(3):
+            self.file("field", struct.pack("<2000d", *[i * 0.5 + step for i in range(2000)]))
+            self.varve("pack", self.store, "files", "field")
+        b = self.open("files")
+        text = b.run("document.querySelector('#page').textContent")
+        for words in "program waits", "Program blocked", "program blocked", "restart2":
+            self.assertNotIn(words, text)
+        self.assertIn("Packing it took", text)
+
+    def test_last_verify(self):
+        self.restarted()
+        said = "document.querySelector('#page').textContent.match(/Not verified yet|Last verify: [^.]*[.]|Epochs above \\d+ are newer/g)"
+        self.assertEqual(self.open("heat").run(said), ["Not verified yet"])
+        self.varve("verify", self.store)
+        found, = self.open("heat").run(said)
+        self.assertRegex(found, r"^Last verify: 20\S+ \S+, no problem in 9 epochs\.$")
+        self.write("region", "u", "bytes", 4096 * 8, "restart", 0, "checkpoint")
+        self.assertEqual(self.open("heat").run(said)[1], "Epochs above 9 are newer")
+        self.flip(self.layer(1), 30)
+        self.varve("verify", self.store, status=1)
+        self.assertIn("1 problem in 10 epochs", self.open("heat").run(said)[0])
+        (self.store / "heat" / "verified").write_text("nonsense")
+        self.assertEqual(self.open("heat").run(said), ["Not verified yet"])
+
+    def test_phone_names_the_rows(self):
+        """On a narrow screen a name has the whole width, above its row, and is not cut."""
+        name = "temperature/of/the/whole/domain"
+        self.write("region", name, "f64", 512, "region", "v", "f64", 512, "checkpoint", "poke", name, 0, "01", "checkpoint", "poke", "v", 9, "02", "checkpoint")
+        where = "[...document.querySelectorAll('.names li')].map(l => [l.scrollWidth <= l.clientWidth, l.getBoundingClientRect().height, l.querySelector('.head').scrollWidth <= l.querySelector('.head').clientWidth])"
+        b = self.open("heat", width=390, height=844)
+        for fits, height, head in b.run(where):
+            self.assertTrue(fits and head and height >= 16)
+        self.assertEqual(b.run("document.querySelectorAll('.heat.narrow').length"), 1)
+        b = self.open("heat", width=1366)
+        self.assertEqual(b.run("document.querySelectorAll('.heat.narrow').length"), 0)
+
     def test_phone(self):
         self.make()
         for dark in False, True:
@@ -596,7 +674,7 @@ class Page(command.Case):
         self.flip(self.commit(1, "one"), 20)
         b = self.open("one")
         self.assertIn("1 problem found", b.run("document.querySelector('.notice').textContent"))
-        self.assertIn("no epoch can be read", b.run("document.body.textContent"))
+        self.assertIn("No epoch has a readable record", b.run("document.body.textContent"))
         self.clean(b)
 
     def test_damage(self):
@@ -625,7 +703,7 @@ class Page(command.Case):
         b = self.open("heat")
         heads = b.run(f"[...{self.table('Epochs')}.tHead.rows[0].cells].map(c => c.textContent)")
         rows = {r[0]: dict(zip(heads, r)) for r in self.cells(b, "Epochs")}
-        self.assertEqual([rows["4"][k] for k in ("In memory", "New", "Coded", "Blocked")], ["256 KiB", "–", "4.00 KiB", "–"])
+        self.assertEqual([rows["4"][k] for k in ("In memory", "New", "Compressed", "Blocked")], ["256 KiB", "–", "4.00 KiB", "–"])
         self.assertEqual({v for k, v in rows["3 (damaged)"].items() if not k.startswith("Epoch")}, {"–"})
         self.assertEqual(rows["5"]["New"], "4.00 KiB")
         self.assertIn("of which 4.00 KiB (1.6 %) is new", b.run("document.querySelector('.verdict').textContent"))
@@ -642,7 +720,7 @@ class Page(command.Case):
         b.run("document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: 'Home' }))")
         for _ in range(2):
             b.run("document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight' }))")
-        self.assertRegex(b.run("document.querySelector('.readout').textContent"), "epoch 3: not there, or not known$")
+        self.assertRegex(b.run("document.querySelector('.readout').textContent"), "epoch 3: no data$")
         self.clean(b)
 
     def test_places(self):
@@ -653,10 +731,10 @@ class Page(command.Case):
         self.varve("-q", "report", jobs / "p1", "job", "-o", "page.html")
         b = self.browser
         b.open((self.folder / "page.html").as_uri())
-        self.assertRegex(b.run("document.querySelector('.verdict').textContent"), r"holds [\d.]+ KiB and stores [\d.]+ KiB\. $")
+        self.assertRegex(b.run("document.querySelector('.verdict').textContent"), r"holds [\d.]+ KiB and its layers take [\d.]+ KiB\. $")
         heads = b.run(f"[...{self.table('Epochs')}.tHead.rows[0].cells].map(c => c.textContent)")
         row = dict(zip(heads, self.cells(b, "Epochs")[0]))
-        self.assertTrue(row["New"].startswith("≥ ") and not row["Coded"].startswith("≥ "), row)
+        self.assertTrue(row["New"].startswith("≥ ") and not row["Compressed"].startswith("≥ "), row)
         ranks = self.cells(b, "Ranks in epoch 3")
         self.assertEqual([r[2] == "–" for r in ranks], [True, False, True, True])
         self.clean(b)

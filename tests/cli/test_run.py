@@ -188,6 +188,14 @@ class Watch(Case):
         p = self.start(self.program, 10, 1, options=("--restart", 3))
         self.hear(p, "restored", epoch=3)
         self.finish(p, result=10)
+        newest = self.json("ls", self.store, "a")["epochs"][-1]["epoch"]
+        self.varve("label", self.store, "a@4", "here")
+        for word, epoch in (("here", 4), ("-2", newest - 1)):
+            p = self.start(self.program, 10, 1, options=("--restart", word, "--every", "1h"))
+            self.hear(p, "restored", epoch=epoch)
+            self.finish(p, result=10)
+        self.assertIn("run: --restart there: lineage 'a' has no epoch with the label 'there'",
+                      self.fails("run", "-s", self.store, "-l", "a", "--restart", "there", "--", self.program, 1, 1))
         self.assertIn("no epoch 9999", self.fails("run", "-s", self.store, "-l", "a", "--restart", "9999", "--", self.program, 1, 1))
 
     def test_late(self):
@@ -432,7 +440,8 @@ class Setup(Case):
         self.assertIn("ends with the program", self.fails("run", "--store", "mem:x", "--", "true"))
         self.assertIn("names no folder", self.fails("run", "--store", "", "--", "true"))
         self.assertIn("power of two", self.fails("run", "-o", "grain=100", "--", "true"))
-        self.assertIn("not auto, none", self.fails("run", "--restart", "-3", "--", "true"))
+        self.assertIn("not auto, none", self.fails("run", "--restart", "3..4", "--", "true"))
+        self.assertIn("run: --restart -3: ", self.fails("run", "--restart", "-3", "-s", self.store, "-l", "a", "--", "true"))
         for option, word in (("--grace", "time"), ("--every", "time"), ("--mtbf", "time"), ("--overhead", "share"), ("--retries", "whole number")):
             said = self.fails("run", option, "soon", "--", "true")
             self.assertIn(f"run: {option} 'soon' is not a {word}", said)
@@ -447,7 +456,7 @@ class Setup(Case):
         p = self.run_raw("run", "--json", "--", self.folder / "no program")
         self.assertEqual((p.returncode, json.loads(p.stderr)["event"]), (127, "absent"))
         self.assertIn("COMMAND is missing", self.fails("run", "-n", "2"))
-        self.assertEqual(json.loads(self.run_raw("run", "--json", "--restart", "x", "--", "true").stdout)["code"], -1)
+        self.assertEqual(json.loads(self.run_raw("run", "--json", "--restart", "x y", "--", "true").stdout)["code"], -1)
 
     def test_no_place(self):
         """A store that cannot be made or written is told of before the program starts."""

@@ -110,16 +110,27 @@ class Again(Case):
         """Sizes are told of those that were measured."""
         write = "import os\nopen(os.environ['VARVE_RUN_EVENTS'], 'a').write('durable 77\\ndurable %s\\n')\n"
         self.finish(self.start(self.program, 3, 1, options=EACH), result=3)
-        for other, words in ((78, "2 epochs (gone before measured); "), (3, " stored by 1 of them; the rest were gone before they were measured); ")):
+        for other, words in ((78, "2 epochs (gone before measured); "), (3, ", of 1 of them; the rest were gone before they were measured); ")):
             p = self.run_raw("run", "-s", self.store, "-l", "a", "--", sys.executable, "-c", write % other)
             self.assertIn(words, p.stderr.decode())
 
     def test_retries(self):
-        p = self.start(self.program, 40, 1, "5=-7", options=("--every", "1h", "--retries", 2))
-        self.assertEqual(self.finish(p, status=7)["restarts"], 2)
+        p = self.start(self.program, 40, 1, "5=11", options=("--every", "1h", "--retries", 2))
+        self.assertEqual(self.finish(p, status=139)["restarts"], 2)
         self.assertEqual(self.steps().count(5), 3)
-        p = self.start("sh", "-c", "exit 7", options=("--retries", 0))
-        self.assertEqual(self.finish(p, status=7)["restarts"], 0)
+        p = self.start("sh", "-c", "kill -9 $$", options=("--retries", 0))
+        self.assertEqual(self.finish(p, status=137)["restarts"], 0)
+
+    def test_error_at_once(self):
+        """An exit with an error at once, before any checkpoint, is repeated by no restart; a crash is, and a later exit."""
+        for command in (["sh", "-c", "echo run >> runs; exit 1"], [self.program, 40, 1, "5=-7"]):
+            p = self.start(*command, options=("--every", "1h"))
+            self.assertEqual(self.finish(p, status=1 if command[0] == "sh" else 7)["restarts"], 0)
+            self.assertIn("it is not started again", self.texts(p))
+        self.assertEqual((self.folder / "runs").read_text(), "run\n")
+        for command, status in (["sh", "-c", "sleep 1.2; exit 1"], 1), (["sh", "-c", "exit 139"], 139):
+            p = self.start(*command, options=("--retries", 1))
+            self.assertEqual(self.finish(p, status=status)["restarts"], 1)
 
 
 if __name__ == "__main__":

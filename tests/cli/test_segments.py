@@ -91,7 +91,7 @@ class Segments(command.Case):
         lines = [line.split() for line in shown.splitlines()]
         self.assertIn(["SEGMENT", "BYTES", "ZERO", "DUP", "IN", "TIME", "DUP", "IN", "SPACE", "NEW", "STORED", "RATIO"], lines)
         self.assertTrue(any(line[:3] == ["heap", "32.0", "KiB"] for line in lines), shown)
-        self.assertEqual(self.segments(self.json("show", self.store, "job")["ranks"][0]), found)
+        self.assertEqual(self.segments(self.json("show", self.store, "job")["per_rank"][0]), found)
 
     def test_every_rule(self):
         """Cuts and codes cost space or time, and nothing else; what moved by less than a page is found by content-defined chunks alone."""

@@ -19,8 +19,8 @@ class Show(command.Case):
 
     def test_json(self):
         e = self.json("show", self.store, "heat@1")
-        self.assertEqual((e["lineage"], e["epoch"], e["parent"], e["n_ranks"]), ("heat", 1, 0, 1))
-        r, = e["ranks"]
+        self.assertEqual((e["lineage"], e["epoch"], e["parent"], e["ranks"]), ("heat", 1, 0, 1))
+        r, = e["per_rank"]
         self.assertEqual(r["rank"], 0)
         self.assertEqual(r["bytes_memory"], 16 * 32 * 8 + 11 * 4096)
         self.assertEqual([r[k] for k in STATS], [0, 4096 + 4096, 0, 4096, 0, 9 * 4096])
@@ -37,12 +37,12 @@ class Show(command.Case):
         self.assertNotIn("block_list", r)
 
     def test_newest(self):
-        r, = self.json("show", self.store, "heat")["ranks"]
+        r, = self.json("show", self.store, "heat")["per_rank"]
         self.assertEqual([r[k] for k in STATS], [11 * 4096, 0, 0, 0, 0, 4096])
         self.assertEqual(r["layers_read"], 2)
 
     def test_runs_and_blocks(self):
-        r, = self.json("show", self.store, "heat@2", "--runs", "--blocks")["ranks"]
+        r, = self.json("show", self.store, "heat@2", "--runs", "--blocks")["per_rank"]
         t, blob = r["regions"]
         self.assertEqual(t["run_list"], [{"at": 0, "length": 4096, "source": "zero"}])
         self.assertEqual(len(blob["run_list"]), blob["runs"])
@@ -66,7 +66,7 @@ class Show(command.Case):
             self.assertIn(words, text)
 
     def test_stats(self):
-        r, = self.json("show", self.store, "heat")["ranks"]
+        r, = self.json("show", self.store, "heat")["per_rank"]
         s = r["stats"]
         self.assertEqual((s["bytes.memory"], s["bytes.new"]), (r["bytes_memory"], r["bytes_new"]))
         self.assertAlmostEqual(s["ns.blocked"] / 1e9, r["seconds_blocked"])
@@ -90,7 +90,7 @@ class Show(command.Case):
         self.write("region", "step", "u8", 3, "poke", "step", 0, "01", "region", "t", "u8", 20, "checkpoint",
                    "poke", "step", 0, "02", "checkpoint", lineage="tiny")
         for epoch in 1, 2:
-            r, = self.json("show", self.store, f"tiny@{epoch}")["ranks"]
+            r, = self.json("show", self.store, f"tiny@{epoch}")["per_rank"]
             for name in "bytes.dirty", "bytes.copied":
                 self.assertLessEqual(r["stats"].get(name, 0), 23, name)
             self.assertGreaterEqual(r["stats"].get("bytes.dirty", 0), 3)
@@ -102,7 +102,7 @@ class Show(command.Case):
     def test_wrong(self):
         self.assertIn("no epoch 7", self.fails("show", self.store, "heat@7"))
         self.assertIn("no rank 1", self.fails("show", self.store, "heat", "--rank", 1))
-        self.assertEqual(len(self.json("show", self.store, "heat", "--rank", 0)["ranks"]), 1)
+        self.assertEqual(len(self.json("show", self.store, "heat", "--rank", 0)["per_rank"]), 1)
         for bad in "heat@", "heat@x", "heat@0", "heat@1..2", "heat@1:T", "@1", "", "heat@99999999999":
             self.fails("show", self.store, bad)
 
@@ -114,17 +114,17 @@ class Show(command.Case):
 
     def test_strange_names(self):
         """A name cannot steer the terminal, and JSON stays JSON."""
-        names = ["a\x1b[2Jb", 'q"\\/', "new\nline", "höhe 温度", "x" * 255, "a@1:b"]
+        names = ["a\x1b[2Jb", 'q"\\/', "new\nline", "höhe 温度", "x" * 1023, "a@1:b"]
         words = [w for n in names for w in ("region", n, "u8", "4")]
         self.write(*words, "checkpoint", lineage="odd")
-        r, = self.json("show", self.store, "odd")["ranks"]
+        r, = self.json("show", self.store, "odd")["per_rank"]
         self.assertEqual([x["name"] for x in r["regions"]], names)
         text = self.varve("show", self.store, "odd")
         self.assertNotIn("\x1b", text)
         self.assertIn("a\\x1b[2Jb", text)
         self.assertIn("höhe 温度", text)
         self.write("region", os.fsdecode(b"a\xff\xc0\x80"), "u8", 4, "checkpoint", lineage="broken")
-        r, = self.json("show", self.store, "broken")["ranks"]
+        r, = self.json("show", self.store, "broken")["per_rank"]
         self.assertEqual(r["regions"][0]["name"], "a\ufffd\ufffd\ufffd")
         self.assertIn("a\\xff\\xc0\\x80", self.varve("show", self.store, "broken"))
 

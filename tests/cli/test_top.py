@@ -173,7 +173,7 @@ class Top(command.Case):
         self.assertEqual([[e[k] for k in ("epoch", "time_ns", "bytes_memory", "bytes_stored", "bytes_layer")] for e in top["epochs"]],
                          [[e[k] for k in ("epoch", "time_ns", "bytes_memory", "bytes_stored", "bytes_layer")] for e in rows])
         self.assertEqual((top["writer"], top["flush"], top["next"]), ({"held": False}, None, None))
-        last, = self.json("show", self.store, "heat")["ranks"]
+        last, = self.json("show", self.store, "heat")["per_rank"]
         self.assertAlmostEqual(top["epochs"][-1]["seconds_blocked"], last["seconds_blocked"])
         text = self.varve("top", self.store, "heat")  # no terminal: once
         self.assertIn("no process has the lineage open", text)

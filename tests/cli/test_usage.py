@@ -7,7 +7,7 @@ import unittest
 
 import command
 
-VERBS = ["pack", "unpack", "watch", "image", "run", "ls", "show", "report", "top", "verify", "extract", "diff", "drop", "gc", "request", "config"]
+VERBS = ["pack", "unpack", "watch", "image", "run", "ls", "show", "report", "top", "verify", "extract", "diff", "cp", "mount", "label", "drop", "gc", "request", "config", "completion"]
 
 
 class Usage(command.Case):
@@ -52,11 +52,37 @@ class Usage(command.Case):
         self.varve("-o", "threads=1", "extract", self.store, "heat:x", "-o", "part=1", "--option", "log=info")
         self.assertEqual((self.folder / "part=1").read_bytes(), bytes(4))
         for verb, *words in (("extract", self.store, "heat:x"), ("report", self.store)):
-            self.assertIn("here -o is --output; set options by --option log=error", self.fails(verb, *words, "-o", "log=error"))
+            self.assertIn("here -o is --output; set options by -c log=error", self.fails(verb, *words, "-o", "log=error"))
         self.assertFalse((self.folder / "log=error").exists())
         self.varve("extract", self.store, "heat:x", "-o", "./log=error")
         self.assertEqual((self.folder / "log=error").read_bytes(), bytes(4))
         self.assertIn("name=value", self.fails("-o", "out", "extract", self.store, "heat:x"))
+
+    def test_one_meaning(self):
+        """Over all verbs a letter belongs to one option, and an option takes a value or none. Old names are not shown."""
+        table = self.json("help")
+        self.assertEqual([v["name"] for v in table["verbs"]], VERBS)
+        letters, values = {}, {}
+        for verb in table["verbs"]:
+            names = {o["name"] for o in verb["options"]}
+            for option in verb["options"] + table["options"]:
+                if option["letter"]:
+                    self.assertEqual(letters.setdefault(option["letter"], option["name"]), option["name"], verb["name"])
+                self.assertEqual(values.setdefault(option["name"], bool(option["value"])), bool(option["value"]), (verb["name"], option["name"]))
+                for old in option["old"]:
+                    self.assertNotIn(old, names)
+                    self.assertNotRegex(self.varve("help", verb["name"]), rf"(?m)^  ...?\s*--{old}\b")
+        self.assertEqual(self.json("help", "ls")["verbs"], [v for v in table["verbs"] if v["name"] == "ls"])
+
+    def test_old_names(self):
+        """Names of earlier versions are accepted as before, and errors use the typed name."""
+        self.write("region", "x", "u8", 64, "tick", "x", 3)
+        self.assertEqual(self.varve("ls", "-q", "-n", 1, self.store, "heat"), self.varve("ls", "-q", "--newest", 1, self.store, "heat"))
+        self.assertIn("run: --retries 'x'", self.fails("run", "--retries", "x", "--", "true"))
+        self.assertIn("run: --max-restarts 'x'", self.fails("run", "--max-restarts", "x", "--", "true"))
+        self.assertEqual(self.json("config", "keep", "-o", "keep=7"), self.json("config", "keep", "-c", "keep=7"))
+        self.assertEqual(self.varve("drop", self.store, "heat", "--lineage", "--dry-run"), self.varve("drop", self.store, "heat", "--whole-lineage", "--dry-run"))
+        self.assertIn("did you mean '--newest'", self.fails("ls", "--newst", 1, self.store))
 
     def test_full_disk(self):
         self.write("region", "x", "u8", 4, "checkpoint")

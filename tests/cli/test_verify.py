@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """varve verify: whole stores are fine, every kind of damage is found and named, and what is not there is an error."""
+import time
 import unittest
 
 import command
@@ -49,6 +50,45 @@ class Verify(command.Case):
                 self.assertGreaterEqual(found["n_problems"], 1)
                 self.assertTrue(any(words in p and "0000000001.r0.layer" in p for p in found["problems"]), found)
                 path.write_bytes(whole)
+
+    def test_affected(self):
+        """The epochs that need damaged bytes are named, and no others."""
+        self.assertEqual(self.json("verify", self.store)["affected"], [])
+        first, second = self.layer(1).read_bytes(), self.layer(2).read_bytes()
+        self.flip(self.layer(1), 5000)  # a page that no later epoch has changed
+        self.assertEqual(self.json("verify", self.store, status=1)["affected"], [{"lineage": "heat", "epochs": [1, 2, 3]}])
+        self.assertIn("heat: affected: epochs 1..3; none of the checked epochs is intact\n", self.varve("verify", self.store, status=1))
+        self.layer(1).write_bytes(first)
+        self.write("region", "blob", "bytes", 100000, "load", "blob", "blob", "checkpoint", "poke", "blob", 9, "05", "checkpoint",
+                   "poke", "blob", 9, "06", "checkpoint", lineage="pages")
+        layer = self.store / "pages" / "00000000" / "0000000002.r0.layer"
+        self.flip(layer, 30)
+        out = self.varve("verify", self.store, status=1)
+        self.assertIn("pages: affected: epoch 2; the newest intact epoch is 3\n", out)
+        self.assertEqual(self.json("verify", self.store, "pages@3")["affected"], [])
+        self.assertNotIn("heat: affected", out)
+        self.assertEqual(self.layer(2).read_bytes(), second)
+
+    def test_no_epoch_is_affected(self):
+        record = self.store / "heat" / "lineage"
+        self.flip(record, 30)
+        self.assertIn("heat: affected: no epoch\n", self.varve("verify", self.store, status=1))
+
+    def test_result_is_kept(self):
+        kept = self.store / "heat" / "verified"
+        self.varve("verify", self.store, "heat@2")
+        self.assertFalse(kept.exists())  # not the whole lineage
+        before = time.time_ns()
+        self.varve("verify", self.store)
+        at, problems, epochs, newest = map(int, kept.read_text().split())
+        self.assertTrue(before <= at <= time.time_ns())
+        self.assertEqual((problems, epochs, newest), (0, 3, 3))
+        self.flip(self.layer(1), 5000)
+        self.varve("verify", self.store, status=1)
+        self.assertEqual(kept.read_text().split()[1], "1")
+        kept.unlink()
+        kept.mkdir()  # a result that cannot be kept changes nothing
+        self.assertIn("1 problem", self.varve("verify", self.store, status=1))
 
     def test_missing_and_cut(self):
         path = self.layer(1)

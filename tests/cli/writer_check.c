@@ -8,6 +8,7 @@
  *	load NAME FILE           its content is the file's
  *	poke NAME OFFSET HEX     changes some of it
  *	unprotect NAME           takes it out again
+ *	label LABEL              of the next epoch
  *	checkpoint               lays down an epoch and prints its number
  *	tick NAME N              N epochs, each with the region's first 8 bytes one higher
  *	restart EPOCH            continues from there; 0: the newest
@@ -60,6 +61,7 @@ static int type_of(const char *word, size_t *size)
 	} types[] = {
 		{ "bytes", 1 }, { "i8", 1 },  { "u8", 1 },  { "i16", 2 }, { "u16", 2 }, { "i32", 4 },  { "u32", 4 },
 		{ "i64", 8 },   { "u64", 8 }, { "f32", 4 }, { "f64", 8 }, { "c64", 8 }, { "c128", 16 },
+		{ "bf16", 2 },  { "f16", 2 }, { "f8_e4m3", 1 }, { "f8_e5m2", 1 },
 	};
 
 	for (int i = 0; i < (int)(sizeof(types) / sizeof(types[0])); i++)
@@ -139,6 +141,11 @@ static void checkpoint(varve *v, char **w)
 	fflush(stdout);
 }
 
+static void label(varve *v, char **w)
+{
+	need(varve_label(v, w[1]));
+}
+
 static void tick(varve *v, char **w)
 {
 	const struct region *r = find(w[1]);
@@ -174,7 +181,7 @@ static const struct {
 } acts[] = {
 	{ "region", 4, declare }, { "load", 3, load }, { "poke", 4, poke },       { "unprotect", 2, unprotect },
 	{ "checkpoint", 1, checkpoint }, { "tick", 3, tick }, { "restart", 2, restart }, { "dump", 3, dump },
-	{ "hold", 1, hold },
+	{ "hold", 1, hold }, { "label", 2, label },
 };
 
 /* One word and what belongs to it; how many were used. */

@@ -8,12 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { JSON, QUIET, OPTION, HELP, VERSION };
+enum { JSON, QUIET, OPTION, OLD_OPTION, HELP, VERSION };
 
 static const struct vv_args_option shared[] = {
 	[JSON] = { "json", 0, NULL, "print one JSON object, also for errors" },
 	[QUIET] = { "quiet", 'q', NULL, "no progress bar, no summaries" },
-	[OPTION] = { "option", 'o', "NAME=VALUE", "set an option; 'varve config' lists them" },
+	[OPTION] = { "option", 'c', "NAME=VALUE", "set an option; 'varve config' lists them" },
+	[OLD_OPTION] = { "option", 'o', "NAME=VALUE", NULL },
 	[HELP] = { "help", 'h', NULL, "show this help" },
 	[VERSION] = { "version", 0, NULL, "show the version" },
 	{ NULL, 0, NULL, NULL },
@@ -37,13 +38,15 @@ int vv_args_init(struct vv_args *a, int argc, char **argv)
 void vv_args_fini(struct vv_args *a)
 {
 	vv_mem_free(a->operand);
+	vv_mem_free(a->own_operand);
 	*a = (struct vv_args){ 0 };
 }
 
 static const char *nearest_in(const struct vv_args_option *table, const char *name, const char *best)
 {
 	for (; table && table->name; table++)
-		best = vv_did_you_mean_best(name, table->name, best);
+		if (vv_args_is_shown(table))
+			best = vv_did_you_mean_best(name, table->name, best);
 	return best;
 }
 
@@ -79,8 +82,13 @@ static bool is_shared(const struct vv_args_option *o)
 
 static int store(struct vv_args *a, const struct vv_args_option *o, bool by_letter, const char *value)
 {
+	const struct vv_args_option *given = o;
+
+	while (!o->help)
+		o--;
 	if (!is_shared(o)) {
 		a->value[o - a->option] = value;
+		a->given[o - a->option] = given;
 		a->by_letter[o - a->option] = by_letter;
 		return 0;
 	}
@@ -119,7 +127,8 @@ static int take(struct vv_args *a, const struct vv_args_option *o, bool by_lette
 		return store(a, o, by_letter, "");
 	if (joined)
 		return store(a, o, by_letter, joined);
-	if (a->at == a->argc)
+	a->open = a->at == a->argc ? o : NULL;
+	if (a->open)
 		return vv_err_set(VV_EINVAL, "%s%soption '%s' needs a value (%s)", a->verb ? a->verb : "", a->verb ? ": " : "", typed(o, by_letter, name),
 				  o->value);
 	return store(a, o, by_letter, a->argv[a->at++]);
@@ -158,9 +167,10 @@ static int parse_short(struct vv_args *a, const char *word)
 	return rc;
 }
 
+/* No option is a digit, and -2 is an epoch. */
 static bool is_option(const char *word)
 {
-	return word[0] == '-' && word[1];
+	return word[0] == '-' && word[1] && !isdigit((unsigned char)word[1]);
 }
 
 static int parse_option(struct vv_args *a)
@@ -212,7 +222,7 @@ static const char *name_of(const struct vv_args *a, const char *name, char out[T
 {
 	const struct vv_args_option *o = find(a->option, name, strlen(name), 0);
 
-	return typed(o, a->by_letter[o - a->option], out);
+	return typed(a->given[o - a->option], a->by_letter[o - a->option], out);
 }
 
 int vv_args_set(const struct vv_args *a, const char *name, struct vv_conf *c, const char *item)

@@ -11,7 +11,11 @@
 struct vv_args_option {
 	const char *name;  /* without the dashes; NULL ends a table */
 	char letter;       /* or 0 */
-	const char *value; /* the placeholder of its value in the help; NULL: it takes none */
+	/* The placeholder of its value, or NULL. Words in lower case, separated by |, are values;
+	 * words in capitals name their kind (cli/main/complete.c). */
+	const char *value;
+	/* "": an internal option. NULL: an old name or letter of the row above. Both are accepted, but
+	 * not shown. */
 	const char *help;
 };
 
@@ -22,20 +26,28 @@ struct vv_args {
 	char **argv;
 	int at;                              /* the next word */
 	const char *verb;                    /* NULL until it is known */
-	/* the verb's own; they hide shared ones of the same letter */
+	/* the verb's own; they come before shared ones of the same letter */
 	const struct vv_args_option *option;
 	/* by number in `option`; "" for those without a value; NULL: not given */
 	const char *value[VV_ARGS_OPTIONS];
+	const struct vv_args_option *given[VV_ARGS_OPTIONS]; /* the row, which may be an old name */
 	bool by_letter[VV_ARGS_OPTIONS];     /* given as -n, not as --name */
 	const char **operand;
 	size_t n_operands;
+	char *own_operand; /* one that was not typed; freed at the end */
 	const char *setting[VV_ARGS_SETTINGS]; /* name=value */
 	size_t n_settings;
+	const struct vv_args_option *open;     /* the last word is this option, without its value */
 	bool json, quiet, help, version;
 };
 
 /* The options of all verbs, for the help. */
 const struct vv_args_option *vv_args_shared(void);
+
+static inline bool vv_args_is_shown(const struct vv_args_option *o)
+{
+	return o->help && o->help[0];
+}
 
 int vv_args_init(struct vv_args *a, int argc, char **argv);
 void vv_args_fini(struct vv_args *a);

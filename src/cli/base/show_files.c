@@ -1,6 +1,7 @@
 #include "cli/base/show_files.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "core/format/similarity_key.h"
 #include "engine/files/unpack.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -132,6 +133,14 @@ static struct vv_text type_words(const struct vv_manifest_kind *k)
 	return t;
 }
 
+/* The name without the type, which has columns of its own: as 'varve extract' takes it. */
+static void copy_name(const struct vv_manifest_kind *k, char name[VV_SIMILARITY_KEY_MAX])
+{
+	size_t suffix = vv_similarity_key_suffix(k->key, k->type, k->width, k->swapped, k->ndim);
+
+	snprintf(name, VV_SIMILARITY_KEY_MAX, "%.*s", (int)(strlen(k->key) - suffix), k->key);
+}
+
 static int print_kinds(const struct vv_show_files *s, struct vv_out *o)
 {
 	static const char *const columns[] = { "<VARIABLE", "<TYPE", "<SHAPE", ">INSTANCES", ">BYTES", ">NEW", ">STORED", ">RATIO", "<CODED",
@@ -143,12 +152,13 @@ static int print_kinds(const struct vv_show_files *s, struct vv_out *o)
 	for (size_t i = 0; i < s->all.n_kinds; i++) {
 		const struct vv_manifest_kind *k = &s->all.kind[i];
 		struct vv_shape shape = { .ndim = k->ndim };
-		char words[WORDS] = "in several ways";
+		char words[WORDS] = "in several ways", name[VV_SIMILARITY_KEY_MAX];
 
 		memcpy(shape.dim, k->dim, sizeof(shape.dim));
 		if (!s->differs[i])
 			vv_recipe_words(&k->recipe, words, sizeof(words));
-		vv_text_cell(&t, "%s", vv_text_safe(k->key).s);
+		copy_name(k, name);
+		vv_text_cell(&t, "%s", vv_text_safe(name).s);
 		vv_text_cell(&t, "%s", type_words(k).s);
 		vv_text_cell(&t, "%s", vv_text_shape(&shape).s);
 		vv_text_cell(&t, "%" PRIu64, k->instances);
@@ -308,10 +318,12 @@ static void put_segments(struct vv_json *j, const struct vv_manifest *m)
 
 static void put_kind(struct vv_json *j, const struct vv_manifest_kind *k)
 {
-	char words[WORDS];
+	char words[WORDS], name[VV_SIMILARITY_KEY_MAX];
 
 	vv_recipe_words(&k->recipe, words, sizeof(words));
+	copy_name(k, name);
 	vv_json_object(j, NULL);
+	vv_json_text(j, "name", name);
 	vv_json_text(j, "key", k->key);
 	vv_json_text(j, "type", vv_head_type_name(k->type));
 	vv_json_number(j, "width", k->width);
@@ -341,6 +353,16 @@ void vv_show_files_put_kinds(struct vv_json *j, const struct vv_manifest *m)
 	put_segments(j, m);
 }
 
+/* Nanoseconds since 1970, as all times; a time beyond that range is the last one in it. */
+static int64_t time_ns(int64_t s, uint32_t ns)
+{
+	int64_t t;
+
+	if (__builtin_mul_overflow(s, INT64_C(1000000000), &t) || __builtin_add_overflow(t, (int64_t)ns, &t))
+		return s < 0 ? INT64_MIN : INT64_MAX;
+	return t;
+}
+
 void vv_show_files_put_file(struct vv_json *j, const struct vv_manifest_file *f, uint64_t bytes)
 {
 	char mode[8];
@@ -349,8 +371,7 @@ void vv_show_files_put_file(struct vv_json *j, const struct vv_manifest_file *f,
 	vv_json_text(j, "name", f->name);
 	vv_json_number(j, "bytes", bytes);
 	vv_json_text(j, "mode", mode);
-	vv_json_signed(j, "mtime_s", f->mtime_s);
-	vv_json_number(j, "mtime_ns", f->mtime_ns);
+	vv_json_signed(j, "mtime_ns", time_ns(f->mtime_s, f->mtime_ns));
 	vv_json_text(j, "format", f->format);
 	if (f->linked)
 		vv_json_bool(j, "hard_link", true);
@@ -367,8 +388,7 @@ void vv_show_files_put_entry(struct vv_json *j, const struct vv_manifest_entry *
 	vv_json_text(j, "name", e->name);
 	vv_json_text(j, "type", e->target ? "link" : "folder");
 	vv_json_text(j, "mode", mode);
-	vv_json_signed(j, "mtime_s", e->mtime_s);
-	vv_json_number(j, "mtime_ns", e->mtime_ns);
+	vv_json_signed(j, "mtime_ns", time_ns(e->mtime_s, e->mtime_ns));
 	if (e->target)
 		vv_json_text(j, "target", e->target);
 	if (e->attrs.n)

@@ -31,7 +31,7 @@ static int check_letter(const struct vv_conf *c, const struct vv_args *args)
 
 		for (size_t k = 0; eq && args->by_letter[i] && args->option[i].letter == 'o' && k < c->n; k++)
 			if (strlen(c->item[k].name) == (size_t)(eq - value) && strncmp(c->item[k].name, value, (size_t)(eq - value)) == 0)
-				return vv_err_set(VV_EINVAL, "%s: -o %s: here -o is --%s; set options by --option %s, or write ./%s for a file of that name",
+				return vv_err_set(VV_EINVAL, "%s: -o %s: here -o is --%s; set options by -c %s, or write ./%s for a file of that name",
 						  args->verb, value, args->option[i].name, value, value);
 	}
 	return 0;
@@ -39,7 +39,6 @@ static int check_letter(const struct vv_conf *c, const struct vv_args *args)
 
 int vv_verb_context_init(struct vv_verb_context *job, const struct vv_args *args)
 {
-	const char *log;
 	int rc;
 
 	*job = (struct vv_verb_context){ .args = args, .ranks = job->ranks };
@@ -50,8 +49,7 @@ int vv_verb_context_init(struct vv_verb_context *job, const struct vv_args *args
 		rc = check_letter(&job->conf, args);
 	if (rc)
 		return rc;
-	log = vv_conf_text(&job->conf, "log");
-	vv_log_set_level(log[0] == 'e' ? VV_LOG_ERROR : log[0] == 'w' ? VV_LOG_WARN : VV_LOG_INFO);
+	vv_options_apply_log(&job->conf);
 	vv_json_object(&job->json, NULL);
 	return 0;
 }
@@ -86,6 +84,13 @@ int vv_verb_context_open_other(struct vv_verb_context *job, const char *url, str
 int vv_verb_context_open_store(struct vv_verb_context *job)
 {
 	return vv_verb_context_open_other(job, job->args->operand[0], &job->store);
+}
+
+int vv_verb_context_open_lineage(struct vv_verb_context *job, const struct vv_spec *spec, struct vv_lineage *out)
+{
+	int rc = vv_verb_context_open_store(job);
+
+	return rc ? rc : vv_catalog_open(job->store, spec->lineage, false, out);
 }
 
 /* The session's epochs are of files and images: none of this process's memory is watched or
@@ -187,31 +192,19 @@ static void note_read(struct vv_verb_context *job, const struct vv_lineage *lin,
 	job->n_reads++;
 }
 
-int vv_verb_context_epoch(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_spec *spec, uint64_t *epoch)
+int vv_verb_context_epoch(struct vv_verb_context *job, const struct vv_lineage *lin, struct vv_spec *spec, uint64_t *epoch)
 {
-	int rc = 0;
+	bool named = vv_spec_has_epoch(spec) && !vv_spec_is_relative(spec);
+	int rc = vv_spec_look_up(spec, lin);
 
 	*epoch = spec->first;
-	if (!*epoch)
+	if (rc == 0 && !*epoch)
 		rc = vv_catalog_newest(lin, UINT64_MAX, epoch);
 	if (rc == 0 && !*epoch)
 		rc = vv_err_set(VV_ENOENT, "lineage '%s' of store '%s' has no epoch", lin->name, lin->store->url);
 	if (rc == 0)
-		note_read(job, lin, *epoch, spec->first != 0);
+		note_read(job, lin, *epoch, named);
 	return rc;
-}
-
-bool vv_verb_context_is_dropped(const struct vv_lineage *lin, uint64_t epoch)
-{
-	struct vv_err_state error;
-	struct vv_commit c = { 0 };
-	int rc;
-
-	vv_err_save(0, &error);
-	rc = vv_catalog_commit(lin, epoch, &c);
-	vv_commit_fini(&c);
-	vv_err_restore(&error);
-	return rc == VV_ENOENT;
 }
 
 int vv_verb_context_list_again(struct vv_verb_context *job, const struct vv_lineage *lin)
@@ -231,7 +224,7 @@ static bool is_gone(struct vv_verb_context *job, const struct vv_verb_context_re
 	struct vv_store *store = NULL;
 	struct vv_lineage lin;
 	bool gone = vv_verb_context_open_other(job, r->store, &store) == 0 && vv_catalog_open(store, r->lineage, false, &lin) == 0 &&
-		    vv_verb_context_is_dropped(&lin, r->epoch);
+		    vv_catalog_is_dropped(&lin, r->epoch);
 
 	vv_store_close(store);
 	return gone;
@@ -257,5 +250,7 @@ int vv_verb_context_explain(struct vv_verb_context *job, int rc)
 				    r->epoch, r->lineage);
 		return vv_err_set(VV_ENOENT, "epoch %" PRIu64 " of lineage '%s' was dropped by its writer while it was read", r->epoch, r->lineage);
 	}
+	if (rc == VV_EDAMAGED && job->n_reads && !strstr(error.message, "varve verify"))
+		return vv_err_set(rc, "%s ('varve verify %s %s' names the affected epochs)", error.message, job->read[0].store, job->read[0].lineage);
 	return vv_err_restore(&error);
 }

@@ -48,6 +48,8 @@ int vv_verb_context_status(int rc);
 
 /* Opens the store of the first operand, which must exist. */
 int vv_verb_context_open_store(struct vv_verb_context *job);
+/* The same, and the named lineage. */
+int vv_verb_context_open_lineage(struct vv_verb_context *job, const struct vv_spec *spec, struct vv_lineage *out);
 /* Opens another store, which the caller closes. */
 int vv_verb_context_open_other(struct vv_verb_context *job, const char *url, struct vv_store **out);
 /* Opens a session to write epochs: of all ranks, if there are several. The settings have been
@@ -69,10 +71,7 @@ void vv_verb_context_unlock(struct vv_verb_context *job);
 
 /* The named epoch, or the newest, which the verb reads from now on. A named epoch need not
  * exist. */
-int vv_verb_context_epoch(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_spec *spec, uint64_t *epoch);
-/* Is the record of an epoch gone? Then its writer has dropped it, and missing objects of the epoch
- * are no damage. */
-bool vv_verb_context_is_dropped(const struct vv_lineage *lin, uint64_t epoch);
+int vv_verb_context_epoch(struct vv_verb_context *job, const struct vv_lineage *lin, struct vv_spec *spec, uint64_t *epoch);
 /* After a listing whose epochs have all disappeared: 0 if the lineage has none now. Otherwise
  * VV_ENOENT, and job->again is set. */
 int vv_verb_context_list_again(struct vv_verb_context *job, const struct vv_lineage *lin);
@@ -84,7 +83,8 @@ int vv_verb_context_explain(struct vv_verb_context *job, int rc);
 /* A row of the table of verbs. */
 struct vv_cmd {
 	const char *name;
-	const char *operands; /* for the usage line */
+	/* for the usage line; completion knows the words STORE, LINEAGE, EPOCH, FILE, DIR, ... */
+	const char *operands;
 	size_t min, max;      /* their number */
 	const char *brief;
 	const char *help;
@@ -95,7 +95,7 @@ struct vv_cmd {
 	int (*run)(struct vv_verb_context *job);
 };
 
-extern const struct vv_cmd vv_cmd_pack, vv_cmd_unpack, vv_cmd_watch, vv_cmd_ls, vv_cmd_show, vv_cmd_verify, vv_cmd_extract, vv_cmd_diff, vv_cmd_drop, vv_cmd_gc,
-	vv_cmd_request, vv_cmd_config, vv_cmd_image, vv_cmd_run, vv_cmd_report, vv_cmd_top;
+extern const struct vv_cmd vv_cmd_pack, vv_cmd_unpack, vv_cmd_watch, vv_cmd_ls, vv_cmd_show, vv_cmd_verify, vv_cmd_extract, vv_cmd_diff, vv_cmd_drop, vv_cmd_gc, vv_cmd_label,
+	vv_cmd_request, vv_cmd_config, vv_cmd_image, vv_cmd_run, vv_cmd_report, vv_cmd_top, vv_cmd_cp, vv_cmd_mount, vv_cmd_completion;
 
 #endif

@@ -200,9 +200,9 @@ const struct vv_cmd vv_cmd_config = {
 	.max = 1,
 	.brief = "shows options with their values and origins",
 	.help = "Shows the everyday options and those that are set, or all, or one. Later sources\n"
-		"win: built-in defaults, the file varve.conf (or $VARVE_CONF), the environment\n"
-		"(VARVE_*), and -o NAME=VALUE. Also shows the built-in features and the vector\n"
-		"units in use.",
+		"win: built-in defaults, /etc/varve.conf, ~/.config/varve.conf, ./varve.conf (or\n"
+		"$VARVE_CONF), the environment (VARVE_*), and -c NAME=VALUE. Also shows the\n"
+		"built-in features and the vector units in use.",
 	.option = options,
 	.run = run,
 };

@@ -3,6 +3,7 @@
 #include "cli/base/bar.h"
 #include "cli/base/verb_context.h"
 #include "cli/base/text.h"
+#include "engine/ranks/global_table.h"
 #include "engine/upkeep/diff.h"
 #include <inttypes.h>
 #include <string.h>
@@ -48,7 +49,8 @@ static void put_region(struct vv_json *j, uint32_t rank, const struct vv_diff_re
 {
 	vv_json_object(j, NULL);
 	vv_json_text(j, "region", r->name);
-	vv_json_number(j, "rank", rank);
+	if (rank != VV_GLOBAL_RANK)
+		vv_json_number(j, "rank", rank);
 	vv_json_bool(j, "equal", is_equal(r));
 	put_shape(j, "a", r->a);
 	put_shape(j, "b", r->b);
@@ -65,6 +67,10 @@ static void put_region(struct vv_json *j, uint32_t rank, const struct vv_diff_re
 		vv_json_number(j, "max_abs_at", r->max_abs_at);
 		vv_json_real(j, "max_rel", r->max_rel);
 		vv_json_number(j, "max_rel_at", r->max_rel_at);
+		if (r->max_abs_field) {
+			vv_json_text(j, "max_abs_field", r->max_abs_field);
+			vv_json_text(j, "max_rel_field", r->max_rel_field);
+		}
 	}
 	vv_json_end(j);
 }
@@ -79,14 +85,16 @@ static void print_elements(struct vv_out *o, const struct vv_diff_region *r)
 	const struct vv_shape *shape = r->a->len < r->b->len ? r->a : r->b;
 	struct vv_shape flat = { .len = shape->len };
 
-	vv_out_printf(o, "  elements  %" PRIu64 " of %" PRIu64 "\n", r->elements, shape->len / vv_head_type_size(r->a->type));
+	vv_out_printf(o, "  elements  %" PRIu64 " of %" PRIu64 "\n", r->elements, shape->len / vv_head_element_size(r->a));
 	if (!vv_head_same_shape(r->a, r->b)) /* an index would be ambiguous */
 		shape = &flat;
 	if (r->nan)
 		vv_out_printf(o, "  NaN       %" PRIu64 " on one side only\n", r->nan);
 	if (r->max_abs > 0) {
-		vv_out_printf(o, "  max abs   %.9g at %s\n", r->max_abs, vv_text_index(shape, r->max_abs_at).s);
-		vv_out_printf(o, "  max rel   %.9g at %s\n", r->max_rel, vv_text_index(shape, r->max_rel_at).s);
+		vv_out_printf(o, "  max abs   %.9g at %s%s%s\n", r->max_abs, vv_text_index(shape, r->max_abs_at).s, r->max_abs_field ? "." : "",
+			      r->max_abs_field ? r->max_abs_field : "");
+		vv_out_printf(o, "  max rel   %.9g at %s%s%s\n", r->max_rel, vv_text_index(shape, r->max_rel_at).s, r->max_rel_field ? "." : "",
+			      r->max_rel_field ? r->max_rel_field : "");
 	}
 }
 
@@ -95,7 +103,7 @@ static void print_region(struct vv_out *o, const struct cmd_diff_comparison *c, 
 	uint64_t common;
 
 	vv_out_printf(o, "region '%s'", vv_text_safe(r->name).s);
-	if (c->a.ranks > 1)
+	if (c->a.ranks > 1 && c->rank != VV_GLOBAL_RANK)
 		vv_out_printf(o, " of rank %" PRIu32, c->rank);
 	if (!r->a || !r->b) {
 		vv_out_printf(o, ": only in %s@%" PRIu64 "\n", r->a ? c->a.lineage.name : c->b.lineage.name,
@@ -211,6 +219,24 @@ static int compare_rank(struct cmd_diff_comparison *c, uint32_t rank)
 	return rc;
 }
 
+/* The arrays of all ranks, whatever number of ranks wrote them. */
+static int compare_global(struct cmd_diff_comparison *c)
+{
+	struct vv_run_table a = { 0 }, b = { 0 };
+	int rc = vv_global_table_load(&c->a.lineage, c->job->pool, c->a.epoch, NULL, &a);
+
+	c->rank = VV_GLOBAL_RANK;
+	if (rc == 0)
+		rc = vv_global_table_load(&c->b.lineage, c->job->pool, c->b.epoch, NULL, &b);
+	if (rc == 0 && !a.n && !b.n)
+		rc = vv_err_set(VV_ENOENT, "neither epoch has a global array, a list or a shared region");
+	if (rc == 0)
+		rc = compare_tables(c, &a, &b);
+	vv_run_table_fini(&a);
+	vv_run_table_fini(&b);
+	return rc;
+}
+
 /* ---- the verb -------------------------------------------------------------------------------- */
 
 static int open_side(struct vv_verb_context *job, struct cmd_diff_side *s, const char *text)
@@ -268,7 +294,7 @@ static int compare(struct cmd_diff_comparison *c)
 	put_side(&job->json, "b", &c->b);
 	vv_json_array(&job->json, "regions");
 	vv_bar_init(&c->bar, "diff", job->args->quiet);
-	rc = compare_ranks(c);
+	rc = vv_args_value(job->args, "global") ? compare_global(c) : compare_ranks(c);
 	vv_bar_fini(&c->bar);
 	vv_json_end(&job->json);
 	if (rc < 0)
@@ -285,7 +311,8 @@ static int run(struct vv_verb_context *job)
 	const char *with = vv_args_value(job->args, "with");
 	struct cmd_diff_comparison c = { .job = job, .only = job->args->operand + 3, .n_only = job->args->n_operands - 3 };
 	struct vv_store *other = NULL;
-	int rc = vv_verb_context_open_store(job);
+	int rc = vv_args_value(job->args, "rank") && vv_args_value(job->args, "global") ? vv_err_set(VV_EINVAL, "diff: either --rank or --global") :
+											  vv_verb_context_open_store(job);
 
 	if (rc == 0 && with)
 		rc = vv_verb_context_open_other(job, with, &other);
@@ -306,6 +333,7 @@ static int run(struct vv_verb_context *job)
 static const struct vv_args_option options[] = {
 	{ "with", 0, "STORE2", "the second epoch is in this store" },
 	{ "rank", 0, "R", "only this rank" },
+	{ "global", 0, NULL, "arrays, lists and shared regions of all ranks" },
 	{ NULL, 0, NULL, NULL },
 };
 

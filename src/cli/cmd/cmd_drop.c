@@ -3,6 +3,7 @@
 #include "cli/base/verb_context.h"
 #include "cli/base/text.h"
 #include "engine/lineage/catalog.h"
+#include "engine/session/retention.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 struct dropped { /* the epochs to drop, ascending, each once */
 	uint64_t *v;
 	size_t n;
+	bool all;       /* the lineage has no other epoch */
 	bool elsewhere; /* other stores have layers of some epochs, and records of their own */
 };
 
@@ -31,17 +33,22 @@ static int mark(const struct vv_lineage *lin, const struct vv_listing *l, uint64
 			  lin->name, first, last);
 }
 
-static int mark_named(const struct vv_args *args, const struct vv_spec *spec, const struct vv_lineage *lin,
+static int mark_named(const struct vv_args *args, struct vv_spec *spec, const struct vv_lineage *lin,
 		      const struct vv_listing *l, bool *marked)
 {
-	int rc = mark(lin, l, spec->first, spec->last, marked);
+	bool has = vv_spec_has_epoch(spec);
+	int rc = has ? vv_spec_look_up(spec, lin) : 0;
 
+	if (rc == 0 && has)
+		rc = mark(lin, l, spec->first, spec->last, marked);
 	for (size_t i = 2; rc == 0 && i < args->n_operands; i++) {
-		uint64_t first = 0, last = 0;
+		struct vv_spec more;
 
-		rc = vv_spec_range(args->operand[i], &first, &last);
+		rc = vv_spec_range(args->operand[i], &more);
 		if (rc == 0)
-			rc = mark(lin, l, first, last, marked);
+			rc = vv_spec_look_up(&more, lin);
+		if (rc == 0)
+			rc = mark(lin, l, more.first, more.last, marked);
 	}
 	return rc;
 }
@@ -55,16 +62,47 @@ static bool is_whole(const struct vv_lineage *lin, uint64_t epoch)
 	return rc == 0;
 }
 
-/* The same rule as the options keep and keep-every of a session. An epoch with an unreadable record
- * is not one of the newest. */
-static void mark_old(const struct vv_lineage *lin, const struct vv_listing *l, uint64_t keep, uint64_t every, bool *marked)
+struct cmd_drop_rule { /* keeps the newest `keep`, the multiples of `every`, those of the last `within` seconds */
+	uint64_t keep, every;
+	double within;
+};
+
+static int parse_rule(const struct vv_args *args, struct cmd_drop_rule *out)
 {
+	static const struct vv_conf_item item = { "keep-within", VV_CONF_DURATION, "0", NULL, 0, 0, NULL };
+	struct vv_conf c;
+	int rc = vv_args_number(args, "keep", 1, UINT32_MAX, &out->keep);
+
+	if (rc == 0)
+		rc = vv_args_number(args, "keep-every", 1, UINT32_MAX, &out->every);
+	if (rc)
+		return rc;
+	rc = vv_args_conf(args, &item, 1, &c);
+	if (rc == 0)
+		out->within = vv_conf_real(&c, "keep-within");
+	vv_conf_fini(&c);
+	if (rc == 0 && vv_args_value(args, "keep-within") && out->within <= 0)
+		rc = vv_err_set(VV_EINVAL, "drop: --keep-within '%s' is not above 0", vv_args_value(args, "keep-within"));
+	return rc;
+}
+
+/* The same rule as the options keep, keep-every and keep-within of a session. An epoch with an
+ * unreadable record is not one of the newest. */
+static void mark_old(const struct vv_lineage *lin, const struct vv_listing *l, const struct cmd_drop_rule *rule, bool *marked)
+{
+	uint64_t keep = rule->keep ? rule->keep : 1, newest = 0, time = 0;
 	size_t i = l->n_epochs;
 
-	for (; keep && i > 0; i--)
-		keep -= is_whole(lin, l->epoch[i - 1]);
+	for (; keep && i > 0; i--) {
+		bool whole = is_whole(lin, l->epoch[i - 1]);
+
+		if (whole && !newest)
+			(void)vv_catalog_time(lin, l->epoch[i - 1], &newest);
+		keep -= whole;
+	}
 	for (; i > 0; i--)
-		marked[i - 1] = !(every && l->epoch[i - 1] % every == 0);
+		marked[i - 1] = !(rule->every && l->epoch[i - 1] % rule->every == 0) &&
+				!(rule->within > 0 && vv_catalog_time(lin, l->epoch[i - 1], &time) == 0 && vv_retention_is_within(time, newest, rule->within));
 }
 
 static int look_elsewhere(const struct vv_lineage *lin, const struct vv_listing *l, struct dropped *d)
@@ -87,15 +125,13 @@ static int look_elsewhere(const struct vv_lineage *lin, const struct vv_listing 
 	return rc;
 }
 
-static int choose(struct vv_verb_context *job, const struct vv_spec *spec, const struct vv_lineage *lin, struct dropped *out)
+static int choose(struct vv_verb_context *job, struct vv_spec *spec, const struct vv_lineage *lin, struct dropped *out)
 {
-	uint64_t keep = 0, every = 0;
+	struct cmd_drop_rule rule = { 0 };
 	struct vv_listing l = { 0 };
 	bool *marked = NULL;
-	int rc = vv_args_number(job->args, "keep", 1, UINT32_MAX, &keep);
+	int rc = parse_rule(job->args, &rule);
 
-	if (rc == 0)
-		rc = vv_args_number(job->args, "keep-every", 1, UINT32_MAX, &every);
 	if (rc == 0)
 		rc = vv_catalog_list(lin, 0, &l);
 	if (rc == 0) {
@@ -103,13 +139,14 @@ static int choose(struct vv_verb_context *job, const struct vv_spec *spec, const
 		out->v = vv_mem_new(l.n_epochs, sizeof(*out->v));
 		rc = marked && out->v ? 0 : VV_ENOMEM;
 	}
-	if (rc == 0 && keep)
-		mark_old(lin, &l, keep, every, marked);
+	if (rc == 0 && (rule.keep || rule.within > 0))
+		mark_old(lin, &l, &rule, marked);
 	else if (rc == 0)
 		rc = mark_named(job->args, spec, lin, &l, marked);
 	for (size_t i = 0; rc == 0 && i < l.n_epochs; i++)
 		if (marked[i])
 			out->v[out->n++] = l.epoch[i];
+	out->all = out->n && out->n == l.n_epochs;
 	if (rc == 0)
 		rc = look_elsewhere(lin, &l, out);
 	vv_mem_free(marked);
@@ -212,7 +249,9 @@ static int remove_all(const struct vv_lineage *lin, uint64_t *bytes, size_t *obj
 		rc = remove_folder(lin, object, bytes, objects);
 	}
 	for (size_t i = 0; rc == 0 && i < names.n; i++) {
-		if (names.v[i].is_dir || strncmp(names.v[i].name, "index.", 6) != 0)
+		const char *name = names.v[i].name;
+
+		if (names.v[i].is_dir || (strncmp(name, "index.", 6) != 0 && strcmp(name, "ended") != 0 && strcmp(name, "verified") != 0))
 			continue;
 		snprintf(object, sizeof(object), "%s/%.60s", lin->name, names.v[i].name);
 		rc = vv_store_remove(lin->store, object);
@@ -262,21 +301,18 @@ static int drop_lineage(struct vv_verb_context *job, const struct vv_lineage *li
 
 static int check(const struct vv_args *args, const struct vv_spec *spec)
 {
-	bool whole = vv_args_value(args, "lineage"), keep = vv_args_value(args, "keep");
-	bool dry = vv_args_value(args, "dry-run"), named = spec->first || args->n_operands > 2;
+	bool whole = vv_args_value(args, "whole-lineage"), keep = vv_args_value(args, "keep") || vv_args_value(args, "keep-within");
+	bool dry = vv_args_value(args, "dry-run"), named = vv_spec_has_epoch(spec) || args->n_operands > 2;
 
 	if (vv_args_value(args, "keep-every") && !keep)
-		return vv_err_set(VV_EINVAL, "drop: --keep-every goes with --keep N");
+		return vv_err_set(VV_EINVAL, "drop: --keep-every goes with --keep N or --keep-within TIME");
 	if (named + whole + keep > 1)
-		return vv_err_set(VV_EINVAL, "drop: epochs, --keep and --lineage exclude each other");
+		return vv_err_set(VV_EINVAL, "drop: epochs, --keep or --keep-within, and --whole-lineage exclude each other");
 	if (!named && !whole && !keep)
-		return vv_err_set(VV_EINVAL, "drop: which epochs? %s@EPOCH, --keep N, or --lineage for all of it",
+		return vv_err_set(VV_EINVAL, "drop: which epochs? %s@EPOCH, --keep N, or --whole-lineage for all of it",
 				  spec->lineage);
-	if (named && !spec->first)
-		return vv_err_set(VV_EINVAL, "drop: name the lineage before the first epoch: varve drop %s %s@%s", args->operand[0], spec->lineage,
-				  args->operand[2]);
 	if (whole && !dry && !vv_args_value(args, "yes"))
-		return vv_err_set(VV_EINVAL, "drop: --lineage removes all of '%s' for ever; say --yes as well", spec->lineage);
+		return vv_err_set(VV_EINVAL, "drop: --whole-lineage removes all of '%s' for ever; say --yes as well", spec->lineage);
 	return 0;
 }
 
@@ -290,9 +326,7 @@ static int run(struct vv_verb_context *job)
 	if (rc == 0)
 		rc = check(job->args, &spec);
 	if (rc == 0)
-		rc = vv_verb_context_open_store(job);
-	if (rc == 0)
-		rc = vv_catalog_open(job->store, spec.lineage, false, &lin);
+		rc = vv_verb_context_open_lineage(job, &spec, &lin);
 	/* a writer must not lose the epoch it continues from */
 	if (rc == 0 && !vv_args_value(job->args, "dry-run"))
 		rc = vv_verb_context_lock(job, &lin);
@@ -300,9 +334,11 @@ static int run(struct vv_verb_context *job)
 		return rc;
 	vv_json_text(&job->json, "store", job->store->url);
 	vv_json_text(&job->json, "lineage", lin.name);
-	if (vv_args_value(job->args, "lineage"))
+	if (vv_args_value(job->args, "whole-lineage"))
 		return drop_lineage(job, &lin);
 	rc = choose(job, &spec, &lin, &d);
+	if (rc == 0 && d.all && !vv_args_value(job->args, "dry-run") && !vv_args_value(job->args, "yes"))
+		rc = vv_err_set(VV_EINVAL, "drop: these are all epochs of '%s', and no restart is possible without them; say --yes as well", lin.name);
 	if (rc == 0)
 		rc = drop_epochs(job, &lin, &d);
 	vv_mem_free(d.v);
@@ -312,8 +348,10 @@ static int run(struct vv_verb_context *job)
 static const struct vv_args_option options[] = {
 	{ "keep", 0, "N", "drop all but the newest N epochs" },
 	{ "keep-every", 0, "M", "with --keep: keep also multiples of M" },
-	{ "lineage", 0, NULL, "drop the whole lineage with all its objects" },
-	{ "yes", 0, NULL, "confirms --lineage" },
+	{ "keep-within", 0, "TIME", "keep those that are at most so much older than\n                               the newest (7d; units s, m, h, d, w), and --keep" },
+	{ "whole-lineage", 0, NULL, "drop the whole lineage with all its objects" },
+	{ "lineage", 0, NULL, NULL },
+	{ "yes", 0, NULL, "confirms --whole-lineage, or all epochs" },
 	{ "dry-run", 0, NULL, "only list the epochs" },
 	{ NULL, 0, NULL, NULL },
 };

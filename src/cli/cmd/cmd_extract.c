@@ -3,6 +3,7 @@
 #include "cli/base/verb_context.h"
 #include "cli/base/outfile.h"
 #include "cli/pack/exclude_store.h"
+#include "engine/ranks/global_table.h"
 #include "engine/read/export.h"
 #include "engine/files/extract_variable.h"
 #include <inttypes.h>
@@ -73,7 +74,8 @@ static void put_region(struct vv_json *j, const struct vv_run_table *t, const st
 		       bool npy)
 {
 	vv_json_number(j, "epoch", t->epoch);
-	vv_json_number(j, "rank", t->rank);
+	if (t->rank != VV_GLOBAL_RANK)
+		vv_json_number(j, "rank", t->rank);
 	vv_json_text(j, "region", r->name);
 	vv_json_text(j, "type", vv_head_type_name(r->shape.type));
 	vv_json_numbers(j, "shape", r->shape.dim, r->shape.ndim);
@@ -220,6 +222,21 @@ static int is_of_files(const struct vv_args *args, const struct vv_lineage *lin,
 	return rc;
 }
 
+/* An array of all ranks, a list or a shared region. */
+static int run_global(struct vv_verb_context *job, const struct vv_lineage *lin, uint64_t epoch, const char *region, const char *variable)
+{
+	struct vv_run_table t = { 0 };
+	int rc = 0;
+
+	if (variable || vv_args_value(job->args, "rank"))
+		return vv_err_set(VV_EINVAL, "extract: --global goes neither with a variable of a file nor with --rank");
+	rc = vv_global_table_load(lin, job->pool, epoch, region, &t);
+	if (rc == 0)
+		rc = extract_region(job, lin, &t, region);
+	vv_run_table_fini(&t);
+	return rc;
+}
+
 /* The requested rank; it is optional if there is only one rank. */
 static int choose_rank(const struct vv_args *args, const struct vv_lineage *lin, uint64_t epoch, uint64_t *rank)
 {
@@ -231,7 +248,7 @@ static int choose_rank(const struct vv_args *args, const struct vv_lineage *lin,
 	rc = vv_catalog_commit(lin, epoch, &c);
 	if (rc == 0 && c.n_ranks > 1)
 		rc = vv_err_set(VV_EINVAL, "extract: epoch %" PRIu64 " of lineage '%s' has %" PRIu32 " ranks, each with regions of its own; "
-				"say --rank R, 0 to %" PRIu32, epoch, lin->name, c.n_ranks, c.n_ranks - 1);
+				"say --rank R, 0 to %" PRIu32 ", or --global for what all ranks have together", epoch, lin->name, c.n_ranks, c.n_ranks - 1);
 	vv_commit_fini(&c);
 	return rc;
 }
@@ -273,21 +290,21 @@ static int run(struct vv_verb_context *job)
 	struct vv_spec spec;
 	struct vv_lineage lin;
 	uint64_t epoch = 0;
-	bool files = false;
+	bool files = false, global = vv_args_value(job->args, "global") != NULL;
 	int rc = parse(job->args, &spec, &variable);
 
 	if (rc == 0)
 		rc = check_output(job->args);
 	if (rc == 0)
-		rc = vv_verb_context_open_store(job);
-	if (rc == 0)
-		rc = vv_catalog_open(job->store, spec.lineage, false, &lin);
+		rc = vv_verb_context_open_lineage(job, &spec, &lin);
 	if (rc == 0)
 		rc = vv_verb_context_epoch(job, &lin, &spec, &epoch);
-	if (rc == 0)
+	if (rc == 0 && !global)
 		rc = is_of_files(job->args, &lin, epoch, spec.region, &files);
 	if (rc == 0)
 		rc = vv_verb_context_start_pool(job);
+	if (rc == 0 && global)
+		return run_global(job, &lin, epoch, spec.region, variable);
 	if (rc == 0)
 		rc = files ? run_file(job, &lin, epoch, spec.region, variable) : run_region(job, &lin, epoch, spec.region, variable);
 	return rc;
@@ -297,6 +314,7 @@ static const struct vv_args_option options[] = {
 	{ "output", 'o', "FILE", "output file (-: the standard output)" },
 	{ "npy", 0, NULL, "NumPy's .npy (also if FILE ends in .npy)" },
 	{ "rank", 0, "R", "this rank; required for regions of several ranks" },
+	{ "global", 0, NULL, "the array, list or shared region of all ranks" },
 	{ NULL, 0, NULL, NULL },
 };
 
@@ -309,8 +327,7 @@ const struct vv_cmd vv_cmd_extract = {
 	.help = "Writes the bytes of a region (by default of the newest epoch). For an epoch of\n"
 		"packed files, writes a file or a variable of it, and reads only the necessary\n"
 		"parts. Region, file and variable may also be separate operands. The output is\n"
-		"written completely or not at all. Here -o is the output; set options with\n"
-		"--option NAME=VALUE.",
+		"written completely or not at all.",
 	.option = options,
 	.run = run,
 };

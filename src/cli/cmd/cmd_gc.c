@@ -1,4 +1,5 @@
 #include "base/err.h"
+#include "cli/base/bar.h"
 #include "cli/base/find_lineages.h"
 #include "cli/base/verb_context.h"
 #include "cli/base/text.h"
@@ -35,13 +36,16 @@ static int collect(struct vv_verb_context *job, const char *name)
 	bool dry = vv_args_value(job->args, "dry-run");
 	struct vv_gc_report r = { 0 };
 	struct vv_lineage lin;
+	struct vv_bar bar;
 	int rc = vv_catalog_open(job->store, name, false, &lin);
 
 	if (rc == 0)
 		rc = vv_verb_context_lock(job, &lin);
 	if (rc)
 		return rc;
-	rc = vv_gc_run(&lin, dry, &r);
+	vv_bar_init(&bar, "gc", job->args->quiet);
+	rc = vv_gc_run(&lin, 0, dry ? VV_GC_DRY_RUN : VV_GC_THOROUGH, &bar.progress, &r);
+	vv_bar_fini(&bar);
 	vv_verb_context_unlock(job);
 	if (rc == 0 && job->args->json)
 		put_report(&job->json, name, &r);

@@ -2,12 +2,12 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "cli/base/bar.h"
-#include "cli/cmd/image_check.h"
-#include "cli/cmd/image_lineage.h"
+#include "cli/image/image_check.h"
+#include "cli/image/image_lineage.h"
 #include "cli/base/verb_context.h"
 #include "cli/pack/pack_command.h"
 #include "cli/base/text.h"
-#include "cli/cmd/image_targets.h"
+#include "cli/image/image_targets.h"
 #include "engine/files/segment_policy.h"
 #include "engine/session/session.h"
 #include "engine/threads.h"
@@ -190,6 +190,7 @@ struct revived {
 	uint64_t epoch;
 	double start;
 	bool told;
+	struct vv_bar bar;
 };
 
 static void print_runs(void *arg, pid_t pid)
@@ -197,6 +198,7 @@ static void print_runs(void *arg, pid_t pid)
 	struct revived *r = arg;
 	struct vv_verb_context *job = r->job;
 
+	vv_bar_clear(&r->bar);
 	if (!r->told)
 		vv_json_real(&job->json, "seconds_to_run", vv_clock_s() - r->start);
 	r->told = true;
@@ -263,8 +265,9 @@ static int restore_together(struct vv_verb_context *job, const struct vv_restore
 		rc = vv_verb_context_open_session(job, job->args->operand[STORE], spec.lineage, &v);
 	if (rc)
 		return rc;
+	rc = strcmp(spec.first_word, "latest") == 0 ? 0 : vv_spec_look_up(&spec, &v->ctx.lineage);
 	*epoch = spec.first;
-	if (!*epoch)
+	if (rc == 0 && !*epoch)
 		rc = vv_restore_many_newest(v, epoch);
 	if (rc == 0 && !*epoch)
 		rc = vv_err_set(VV_ENOENT, "lineage '%s' of store '%s' has no epoch", spec.lineage, job->args->operand[STORE]);
@@ -301,8 +304,11 @@ static int run_restore(struct vv_verb_context *job)
 		rc = opt.shell_job ? vv_err_set(VV_EINVAL, "image restore: --shell-job puts it on our terminal, --private-pts apart from it: give one of them")
 				   : vv_private_devpts_open();
 	rc = vv_command_ranks_agree(job->ranks, rc);
+	vv_bar_init(&revived.bar, "image", args->quiet || !vv_verb_context_is_first(job));
+	opt.progress = revived.bar.progress;
 	if (rc == 0)
 		rc = (job->ranks ? restore_together : restore_alone)(job, &opt, &reunited, &revived.epoch);
+	vv_bar_fini(&revived.bar);
 	if (rc == 0)
 		report_pids(job, &reunited, &revived);
 	if (rc == 0 && !vv_args_value(args, "detach")) {
@@ -347,7 +353,7 @@ static void print_saved(void *arg, const struct vv_dump_report *r)
 	const struct vv_verb_context *job = arg;
 
 	if (!job->args->quiet)
-		fprintf(stderr, "varve: epoch %" PRIu64 ": %s of memory, %s stored, frozen for %s\n", r->pack.epoch, vv_text_size(r->pack.raw).s,
+		fprintf(stderr, "varve: epoch %" PRIu64 ": %s of memory, layer of %s, frozen for %s\n", r->pack.epoch, vv_text_size(r->pack.raw).s,
 			vv_text_size(r->pack.layer).s, vv_text_duration(r->frozen_s).s);
 }
 
@@ -503,7 +509,7 @@ _Static_assert(sizeof(options) / sizeof(options[0]) - 1 <= VV_ARGS_OPTIONS, "no 
 
 const struct vv_cmd vv_cmd_image = {
 	.name = "image",
-	.operands = "dump|restore|run|check [OPERAND...] [-- WORD...]",
+	.operands = "dump|restore|run|check [STORE LINEAGE] [-- ...]",
 	.min = 1,
 	.max = SIZE_MAX,
 	.brief = "saves running processes and restores them",

@@ -2,6 +2,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "cli/base/find_lineages.h"
+#include "cli/base/show_labels.h"
 #include "cli/base/verb_context.h"
 #include "cli/base/text.h"
 #include "engine/upkeep/gc.h"
@@ -31,7 +32,7 @@ static void print_unfinished(struct vv_out *o, const char *lineage, const struct
 }
 
 /* The newest epoch of a lineage, and the unfinished work after it; *damaged if the epoch exists but
- * cannot be read. */
+ * cannot be read, or if this user may not read it. */
 static int newest(struct vv_store *store, const char *name, struct vv_commit *out, struct vv_gc_unfinished *left, bool *damaged)
 {
 	struct vv_lineage lin;
@@ -48,11 +49,11 @@ static int newest(struct vv_store *store, const char *name, struct vv_commit *ou
 	}
 	if (rc == 0)
 		rc = vv_gc_find_unfinished(&lin, epoch, left);
-	*damaged = rc == VV_EDAMAGED;
-	return *damaged ? 0 : rc;
+	*damaged = rc == VV_EDAMAGED || rc == VV_EDENIED;
+	return rc == VV_EDENIED ? 2 : *damaged ? 1 : rc;
 }
 
-static void put_lineage(struct vv_json *j, const char *name, const struct vv_commit *c, const struct vv_gc_unfinished *left, bool damaged)
+static void put_lineage(struct vv_json *j, const char *name, const struct vv_commit *c, const struct vv_gc_unfinished *left, uint64_t disk, bool damaged)
 {
 	vv_json_object(j, NULL);
 	vv_json_text(j, "lineage", name);
@@ -66,11 +67,12 @@ static void put_lineage(struct vv_json *j, const char *name, const struct vv_com
 		vv_json_number(j, "ranks", c->n_ranks);
 		vv_json_number(j, "bytes_memory", vv_commit_sum(c).memory);
 	}
+	vv_json_number(j, "bytes_disk", disk);
 	put_unfinished(j, left);
 	vv_json_end(j);
 }
 
-static void row_lineage(struct vv_text_table *t, const char *name, const struct vv_commit *c, bool damaged)
+static void row_lineage(struct vv_text_table *t, const char *name, const struct vv_commit *c, uint64_t disk, bool damaged)
 {
 	vv_text_cell(t, "%s", vv_text_safe(name).s);
 	if (damaged || !c->epoch) {
@@ -78,6 +80,7 @@ static void row_lineage(struct vv_text_table *t, const char *name, const struct 
 		vv_text_cell(t, "%s", damaged ? vv_err_last() : "no epoch yet");
 		for (int i = 0; i < 3; i++)
 			vv_text_cell(t, "%s", "");
+		vv_text_cell(t, "%s", vv_text_size(disk).s);
 		return;
 	}
 	vv_text_cell(t, "%" PRIu64, c->epoch);
@@ -85,15 +88,17 @@ static void row_lineage(struct vv_text_table *t, const char *name, const struct 
 	vv_text_cell(t, "%s", vv_text_age(c->time_ns, vv_clock_wall_ns()).s);
 	vv_text_cell(t, "%" PRIu32, c->n_ranks);
 	vv_text_cell(t, "%s", vv_text_size(vv_commit_sum(c).memory).s);
+	vv_text_cell(t, "%s", vv_text_size(disk).s);
 }
 
 static int list_lineages(struct vv_verb_context *job)
 {
-	static const char *const columns[] = { "<LINEAGE", ">NEWEST", "<TIME", ">AGE", ">RANKS", ">MEMORY", NULL };
+	static const char *const columns[] = { "<LINEAGE", ">NEWEST", "<TIME", ">AGE", ">RANKS", ">MEMORY", ">DISK", NULL };
 	struct vv_names names = { 0 };
 	struct vv_out after = { 0 };
 	struct vv_text_table t;
-	bool any_damage = false;
+	int worst = 0;
+	uint64_t total = 0;
 	int rc = vv_find_lineages(job->store, &names);
 
 	vv_text_table_init(&t, columns, "");
@@ -103,25 +108,34 @@ static int list_lineages(struct vv_verb_context *job)
 		struct vv_gc_unfinished left = { 0 };
 		struct vv_commit c = { 0 };
 		bool damaged = false;
+		uint64_t disk = 0;
 
-		rc = newest(job->store, names.v[i].name, &c, &left, &damaged);
+		rc = vv_store_usage(job->store, names.v[i].name, &disk);
+		total += disk;
+		/* last, because the table shows its error */
+		if (rc == 0 || rc == VV_EDENIED)
+			rc = newest(job->store, names.v[i].name, &c, &left, &damaged);
+		worst = rc > worst ? rc : worst;
+		rc = rc > 0 ? 0 : rc;
 		if (rc == 0 && job->args->json)
-			put_lineage(&job->json, names.v[i].name, &c, &left, damaged);
+			put_lineage(&job->json, names.v[i].name, &c, &left, disk, damaged);
 		else if (rc == 0)
-			row_lineage(&t, names.v[i].name, &c, damaged);
+			row_lineage(&t, names.v[i].name, &c, disk, damaged);
 		if (rc == 0 && !job->args->json && !job->args->quiet)
 			print_unfinished(&after, names.v[i].name, &left);
-		any_damage |= damaged;
 		vv_commit_fini(&c);
 	}
 	vv_json_end(&job->json);
+	vv_json_number(&job->json, "bytes_disk", total);
 	if (rc == 0 && !job->args->json)
 		rc = vv_text_table_print(&t, &job->out.buf);
+	if (rc == 0 && !job->args->json && !job->args->quiet && names.n > 1)
+		vv_out_printf(&job->out, "%zu lineages, %s on disk\n", names.n, vv_text_size(total).s);
 	vv_buf_add(&job->out.buf, after.buf.p, after.buf.n);
 	vv_buf_fini(&after.buf);
 	vv_text_table_fini(&t);
 	vv_store_names_fini(&names);
-	return rc ? rc : any_damage;
+	return rc ? rc : worst;
 }
 
 /* ---- the epochs of a lineage ----------------------------------------------------------------- */
@@ -144,11 +158,14 @@ static int prepend(struct vv_listing *l, uint64_t epoch)
  * numbers are missing. *older: there are more. Older epochs are not accessed. */
 static int collect(const struct vv_lineage *lin, uint64_t n, struct vv_listing *l, bool *older)
 {
+	struct vv_listing labels = { 0 };
 	uint64_t epoch = 0;
+	size_t listed;
 	int rc = vv_catalog_newest(lin, UINT64_MAX, &epoch);
 
 	if (rc == 0 && epoch)
 		rc = vv_catalog_list(lin, epoch >= n ? epoch - n + 1 : 0, l);
+	listed = l->n_epochs;
 	while (rc == 0 && epoch) {
 		rc = vv_catalog_newest(lin, l->n_epochs ? l->epoch[0] : epoch + 1, &epoch);
 		if (rc == 0 && epoch && l->n_epochs >= n) {
@@ -158,10 +175,18 @@ static int collect(const struct vv_lineage *lin, uint64_t n, struct vv_listing *
 		if (rc == 0 && epoch)
 			rc = prepend(l, epoch);
 	}
+	if (rc || l->n_epochs == listed)
+		return rc;
+	rc = vv_catalog_list(lin, l->epoch[0], &labels);
+	vv_mem_free(l->label);
+	l->label = labels.label;
+	l->n_labels = labels.n_labels;
+	labels.label = NULL;
+	vv_catalog_listing_fini(&labels);
 	return rc;
 }
 
-static void put_epoch(struct vv_json *j, uint64_t epoch, const struct vv_commit *c, bool damaged)
+static void put_epoch(struct vv_json *j, uint64_t epoch, const struct vv_commit *c, const struct vv_listing *l, bool damaged)
 {
 	struct vv_commit_sums s = vv_commit_sum(c);
 
@@ -177,6 +202,7 @@ static void put_epoch(struct vv_json *j, uint64_t epoch, const struct vv_commit 
 		vv_json_number(j, "bytes_stored", s.stored);
 		vv_json_number(j, "bytes_layer", s.file_len);
 	}
+	vv_show_labels_put(j, l, epoch);
 	vv_json_end(j);
 }
 
@@ -221,10 +247,12 @@ static int each_epoch(struct vv_verb_context *job, const struct vv_lineage *lin,
 			return rc;
 		any_damage |= rc != 0;
 		if (job->args->json)
-			put_epoch(&job->json, l->epoch[i], &c, rc != 0);
+			put_epoch(&job->json, l->epoch[i], &c, l, rc != 0);
 		else
 			row_epoch(t, l->epoch[i], &c, rc != 0);
 		vv_commit_fini(&c);
+		if (!job->args->json && l->n_labels && vv_show_labels_cell(t, l, l->epoch[i]) < 0)
+			return VV_ENOMEM;
 		l->epoch[n++] = l->epoch[i];
 	}
 	l->n_epochs = n;
@@ -235,10 +263,12 @@ static int print_epochs(struct vv_verb_context *job, const struct vv_lineage *li
 {
 	static const char *const columns[] = { ">EPOCH", "<TIME",   ">AGE",    ">PARENT", ">RANKS",
 					       ">MEMORY", ">STORED", ">LAYER", NULL };
+	static const char *const labelled[] = { ">EPOCH", "<TIME",   ">AGE",   ">PARENT", ">RANKS",
+						">MEMORY", ">STORED", ">LAYER", "<LABELS", NULL };
 	struct vv_text_table t;
 	int rc, found;
 
-	vv_text_table_init(&t, columns, "");
+	vv_text_table_init(&t, l->n_labels ? labelled : columns, "");
 	t.bare = job->args->quiet;
 	vv_json_text(&job->json, "lineage", lin->name);
 	vv_json_array(&job->json, "epochs");
@@ -298,7 +328,8 @@ static int run(struct vv_verb_context *job)
 
 static const struct vv_args_option options[] = {
 	{ "all", 0, NULL, "all epochs, not just the newest 20" },
-	{ "newest", 'n', "N", "the newest N epochs" },
+	{ "newest", 0, "N", "the newest N epochs" },
+	{ "newest", 'n', "N", NULL },
 	{ NULL, 0, NULL, NULL },
 };
 
@@ -310,7 +341,8 @@ const struct vv_cmd vv_cmd_ls = {
 	.brief = "lists a store's lineages, or a lineage's epochs",
 	.help = "Lists the lineages of a store, each with its newest epoch, or the epochs of a\n"
 		"lineage, newest last. MEMORY is the size of the regions, STORED the size of the\n"
-		"new data after compression, LAYER the size of the layer files. With -q there are\n"
+		"new data after compression, LAYER the size of the layer files, DISK the space\n"
+		"of all files of a lineage. LABELS are shown if there are any. With -q there are\n"
 		"no headings.",
 	.option = options,
 	.run = run,

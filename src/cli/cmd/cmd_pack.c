@@ -75,6 +75,15 @@ static bool is_series(const struct vv_args *args)
 	return vv_args_value(args, "each") || vv_args_value(args, "set");
 }
 
+static int check_label(const struct vv_args *args)
+{
+	const char *label = vv_args_value(args, "label");
+
+	if (label && is_series(args))
+		return vv_err_set(VV_EINVAL, "pack: --label is of one epoch, and --each and --set make several");
+	return label ? vv_name_check_label(label) : 0;
+}
+
 static int list_files(const struct vv_args *args, struct vv_filelist *l)
 {
 	const char *from = vv_args_value(args, "files-from");
@@ -150,10 +159,15 @@ static int check_keep(const struct vv_verb_context *job, size_t sets, bool *left
 {
 	uint64_t keep = vv_conf_number(&job->conf, "keep");
 
-	*left = keep == 0;
+	bool within = vv_conf_real(&job->conf, "keep-within") > 0;
+
+	*left = keep == 0 && !within;
+	if (keep == 0 && within && sets > 1)
+		return vv_err_set(VV_EINVAL, "pack: keep-within = %s may drop epochs whose files --delete has deleted; say -c keep-within=0, or pack without --delete",
+				  vv_conf_text(&job->conf, "keep-within"));
 	if (keep == 0 || sets <= keep)
 		return 0;
-	return vv_err_set(VV_EINVAL, "pack: of %zu sets keep = %" PRIu64 " would leave the newest, and --delete no file of the others; say -o keep=0, or pack without "
+	return vv_err_set(VV_EINVAL, "pack: of %zu sets keep = %" PRIu64 " would leave the newest, and --delete no file of the others; say -c keep=0, or pack without "
 			  "--delete", sets, keep);
 }
 
@@ -197,6 +211,8 @@ static int run(struct vv_verb_context *job)
 	if (rc == 0)
 		rc = parse(job->args, &opt);
 	if (rc == 0)
+		rc = check_label(job->args);
+	if (rc == 0)
 		rc = vv_verb_context_hand_on_settings(job);
 	if (rc == 0)
 		rc = vv_verb_context_take_option(job, "threads", "threads");
@@ -217,8 +233,8 @@ static int run(struct vv_verb_context *job)
 }
 
 static const struct vv_args_option options[] = {
-	{ "scheme", 0, "NAME", "auto; for comparison: agnostic, agnostic-block,\n                               aware or aware-block" },
-	{ "level", 0, "NAME", "fast, default or max" },
+	{ "scheme", 0, "auto|agnostic|agnostic-block|aware|aware-block", "all but auto are for comparison" },
+	{ "level", 0, "fast|default|max", "speed or size" },
 	{ "group", 0, "N", "merge N files, in the four schemes (0: all)" },
 	{ "block", 0, "SIZE", "block of each file, in the -block schemes (4096)" },
 	{ "small", 0, "SIZE", "smaller variables are part of the bytes around\n                               them (64)" },
@@ -228,7 +244,8 @@ static const struct vv_args_option options[] = {
 	{ "threads", 'j', "N", "number of threads" },
 	{ "directory", 'C', "DIR", "names are relative to this folder" },
 	{ "files-from", 0, "LIST", "read names from a file, or from stdin with -;\n                               separated by NUL or newline" },
-	{ "each", 0, NULL, "one epoch for each FILE or folder, except those\n                               that the lineage has" },
+	{ "label", 0, "LABEL", "the label of the epoch" },
+	{ "each", 0, NULL, "one epoch for each FILE or folder, except those\n                               that the lineage has; the name is its label" },
 	{ "set", 0, "REGEX", "one epoch for each set of files in whose names\n                               the groups match the same text" },
 	{ "delete", 0, NULL, "delete the files when they are durable, read back\n                               and found equal" },
 	{ NULL, 0, NULL, NULL },
@@ -243,11 +260,11 @@ const struct vv_cmd vv_cmd_pack = {
 	.help = "Stores a set of files as one epoch, each file as a region. The variables of\n"
 		"HDF5, netCDF, NumPy and Fortran files are compressed by type. Images of\n"
 		"processes (core files, CRIU's) are separated into segments. Content of earlier\n"
-		"epochs or of other files is not stored again. Folders are packed with all files\n"
-		"below them. The store and the lineage are created if they do not exist. With\n"
-		"--each or --set the files become several epochs, one after the other. If one\n"
-		"fails, the earlier ones stay, and the same command continues there. 'varve\n"
-		"unpack' restores the files.",
+		"epochs of the lineage, or of other files, is not stored again. Folders are\n"
+		"packed with all files below them. The store and the lineage are created if they\n"
+		"do not exist. With --each or --set the files become several epochs, one after\n"
+		"the other. If one fails, the earlier ones stay, and the same command continues\n"
+		"there. 'varve unpack' restores the files.",
 	.option = options,
 	.many = true,
 	.run = run,

@@ -75,7 +75,7 @@ static int gather(struct vv_verb_context *job, struct vv_json *j, const struct v
 
 	vv_json_text(j, "varve", VV_VERSION);
 	vv_json_text(j, "made", vv_text_iso(now).s);
-	vv_json_number(j, "made_ms", now / 1000000);
+	vv_json_number(j, "made_ns", now);
 	vv_json_text(j, "store", job->store->url);
 	vv_json_array(j, "lineages");
 	if (!spec)
@@ -190,7 +190,8 @@ static int run(struct vv_verb_context *job)
 static const struct vv_args_option options[] = {
 	{ "output", 'o', "FILE", "file of the page; - is the standard output" },
 	{ "png", 0, "FOLDER", "write each chart as a picture (needs chromium)" },
-	{ "newest", 'n', "N", "the newest N epochs (all, up to 65536 layers)" },
+	{ "newest", 0, "N", "the newest N epochs (all, up to 65536 layers)" },
+	{ "newest", 'n', "N", NULL },
 	{ "all", 0, NULL, "all epochs, without this limit" },
 	{ NULL, 0, NULL, NULL },
 };

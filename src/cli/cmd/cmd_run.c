@@ -21,7 +21,7 @@
 /* ---- the request ----------------------------------------------------------------------------- */
 
 static const struct vv_conf_item items[] = {
-	{ "retries", VV_CONF_COUNT, "3", NULL, 0, UINT32_MAX, NULL },
+	{ "max-restarts", VV_CONF_COUNT, "3", NULL, 0, UINT32_MAX, NULL },
 	{ "grace", VV_CONF_DURATION, "60s", NULL, 0, 0, NULL },
 	{ "ranks", VV_CONF_COUNT, "0", NULL, 1, 1 << 24, NULL },
 	{ "rehearse", VV_CONF_COUNT, "0", NULL, 1, 1 << 24, NULL },
@@ -33,7 +33,7 @@ static int parse_numbers(const struct vv_args *args, struct vv_run_plan *out)
 	int rc = vv_args_conf(args, items, sizeof(items) / sizeof(items[0]), &c);
 
 	if (rc == 0) {
-		out->retries = vv_conf_number(&c, "retries");
+		out->retries = vv_conf_number(&c, "max-restarts");
 		out->grace_s = vv_conf_real(&c, "grace");
 		out->ranks = vv_conf_number(&c, "ranks");
 		out->rehearse = vv_conf_number(&c, "rehearse");
@@ -42,15 +42,44 @@ static int parse_numbers(const struct vv_args *args, struct vv_run_plan *out)
 	return rc;
 }
 
+/* NULL: none is named. A rehearsal has folders of its own, unless --store names one. */
+static const char *store_of(const struct vv_verb_context *job)
+{
+	const char *typed = vv_args_value(job->args, "store"), *option = vv_conf_text(&job->conf, "store");
+
+	return typed ? typed : option[0] && !vv_args_value(job->args, "rehearse") ? option : NULL;
+}
+
 static int parse_restart(const struct vv_args *args, uint64_t *out)
 {
 	const char *word = vv_args_value(args, "restart");
 
+	struct vv_spec spec;
+
 	*out = word && strcmp(word, "auto") != 0 ? 0 : UINT64_MAX;
 	if (*out || strcmp(word, "none") == 0)
 		return 0;
-	if (vv_args_number(args, "restart", 1, VV_MAX_EPOCH, out) < 0)
-		return vv_err_set(VV_EINVAL, "run: --restart '%s' is not auto, none or the number of an epoch", word);
+	if (vv_spec_range(word, &spec) < 0 || strstr(word, ".."))
+		return vv_err_set(VV_EINVAL, "run: --restart '%s' is not auto, none or an epoch", word);
+	*out = spec.first; /* 0: a word, see look_up_first */
+	return 0;
+}
+
+/* The epoch of --restart by a label, `latest` or -N. */
+static int look_up_first(struct vv_run_epochs *e, struct vv_run_plan *plan)
+{
+	const char *word = vv_args_value(plan->job->args, "restart");
+	struct vv_spec spec;
+	int rc;
+
+	if (plan->first || strcmp(word, "none") == 0)
+		return 0;
+	rc = vv_spec_range(word, &spec);
+	if (rc == 0)
+		rc = vv_run_epochs_look_up(e, &spec);
+	if (rc)
+		return vv_err_context(rc, "run: --restart %s", word);
+	plan->first = spec.first;
 	return 0;
 }
 
@@ -96,7 +125,7 @@ static int check_dashes(const struct vv_args *args)
 /* A rehearsal sets these options itself. */
 static int check_rehearse(const struct vv_args *args)
 {
-	static const char *const others[] = { "every", "overhead", "mtbf", "restart", "retries", "grace", "last" };
+	static const char *const others[] = { "every", "overhead", "mtbf", "restart", "max-restarts", "grace", "last" };
 
 	for (size_t i = 0; vv_args_value(args, "rehearse") && i < sizeof(others) / sizeof(others[0]); i++)
 		if (vv_args_value(args, others[i]))
@@ -115,6 +144,7 @@ static int parse(struct vv_verb_context *job, struct vv_run_plan *plan)
 		.job = job,
 		.command = (char *const *)(uintptr_t)args->operand, /* NULL is behind the last */
 		.globals = vv_args_value(args, "globals"),
+		.free_unreachable = vv_args_value(args, "free-unreachable"),
 		.mpi_as_asked = vv_args_value(args, "mpi-as-asked"),
 		.last = vv_args_value(args, "last"),
 		.signal = vv_signal_request_signal(vv_conf_text(&job->conf, "signal")),
@@ -126,7 +156,7 @@ static int parse(struct vv_verb_context *job, struct vv_run_plan *plan)
 	if (rc == 0)
 		rc = vv_name_check_lineage(lineage ? lineage : plan->lineage);
 	if (rc == 0)
-		rc = vv_run_env_store(vv_args_value(args, "store"), plan->store);
+		rc = vv_run_env_store(store_of(job), plan->store);
 	if (rc == 0)
 		rc = parse_numbers(args, plan);
 	if (rc == 0)
@@ -224,7 +254,7 @@ static int run(struct vv_verb_context *job)
 	bool many;
 	int rc, err;
 
-	if (vv_args_value(job->args, "rank"))
+	if (vv_args_value(job->args, "as-rank"))
 		return run_rank(job);
 	many = vv_command_ranks_is_many(&rank);
 	if (!many && !vv_args_value(job->args, "rehearse"))
@@ -232,6 +262,8 @@ static int run(struct vv_verb_context *job)
 	rc = parse(job, &plan);
 	vv_json_fini(&job->json); /* the standard output is the program's */
 	epochs = (struct vv_run_epochs){ .plan = &plan };
+	if (rc == 0)
+		rc = look_up_first(&epochs, &plan);
 	if (rc == 0 && plan.first && plan.first != UINT64_MAX)
 		rc = check_first(&epochs);
 	err = rc || vv_run_launch_is_elsewhere(&plan) ? 0 : vv_run_command_check(plan.command[0]);
@@ -247,21 +279,23 @@ static int run(struct vv_verb_context *job)
 }
 
 static const struct vv_args_option options[] = {
-	{ "store", 's', "STORE", "store of the checkpoints (varve-store)" },
+	{ "store", 's', "STORE", "store of the checkpoints (option store, or else\n                               varve-store)" },
 	{ "lineage", 'l', "LINEAGE", "name of the lineage (name of the command)" },
 	{ "every", 0, "TIME", "interval of checkpoints (10m); 0: every call" },
 	{ "overhead", 0, "SHARE", "or: their share of the run time, as in 2%" },
 	{ "mtbf", 0, "TIME", "or: the mean time between failures" },
-	{ "restart", 0, "auto|none|EPOCH", "auto: newest epoch, unless the last run\n                               succeeded; none: program start; or this epoch" },
-	{ "retries", 0, "N", "maximal number of restarts after crashes (3)" },
+	{ "restart", 0, "auto|none|EPOCH", "auto: newest epoch, unless the last run\n                               succeeded; none: program start; or this epoch\n                               (a number, a label, latest, -2)" },
+	{ "max-restarts", 0, "N", "maximal number of restarts after crashes (3)" },
+	{ "retries", 0, "N", NULL },
 	{ "grace", 0, "TIME", "limit for the last checkpoint, then the end (60s)" },
 	{ "last", 0, NULL, "treat SIGUSR1 like SIGTERM" },
 	{ "globals", 0, NULL, "the state includes the variables of the program" },
+	{ "free-unreachable", 0, NULL, "a restart frees heap objects to which no pointer\n                               in the state leads" },
 	{ "rehearse", 0, "N", "try a restart, and compare the N checkpoints\n                               after it with a run without one" },
 	{ "mpi-as-asked", 0, NULL, "MPI gets the thread level that the program\n                               requests, not MPI_THREAD_MULTIPLE" },
 	{ "ranks", 'n', "N", "start N ranks: $VARVE_MPIRUN, srun or mpirun" },
 	{ "log", 0, "FILE", "append events to this file, not to stderr" },
-	{ "rank", 0, NULL, "internal: this is one of these ranks" },
+	{ "as-rank", 0, NULL, "" }, /* run_launch.c starts the ranks of --ranks with it */
 	{ NULL, 0, NULL, NULL },
 };
 

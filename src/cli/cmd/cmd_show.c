@@ -3,9 +3,12 @@
 #include "base/mem.h"
 #include "cli/base/verb_context.h"
 #include "cli/base/show_files.h"
+#include "cli/base/show_labels.h"
 #include "cli/base/summary.h"
 #include "cli/base/text.h"
 #include "codec/codec.h"
+#include "core/format/distribution.h"
+#include "engine/lineage/label.h"
 #include "engine/lineage/layer_file.h"
 #include "engine/lineage/run_table.h"
 #include <inttypes.h>
@@ -38,9 +41,12 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* Own blocks may be differences to those of older layers. Blocks of other layers are not looked
+ * at. */
 static int find_sources(struct view *w)
 {
-	size_t n = 0, k = 0;
+	const struct vv_delta_bases *d = &w->file->blocks.bases;
+	size_t n = d->n, k = 0;
 
 	for (size_t i = 0; i < w->table.n; i++)
 		n += w->table.region[i].runs.n;
@@ -51,6 +57,9 @@ static int find_sources(struct view *w)
 		for (size_t r = 0; r < w->table.region[i].runs.n; r++)
 			if (w->table.region[i].runs.v[r].layer)
 				w->source[k++] = w->table.region[i].runs.v[r].layer;
+	for (size_t i = 0; i < d->n; i++)
+		if (d->v[i].epoch)
+			w->source[k++] = vv_run_layer(d->v[i].epoch, w->file->head.rank);
 	if (k)
 		qsort(w->source, k, sizeof(*w->source), by_value);
 	for (size_t i = 0; i < k; i++)
@@ -151,6 +160,15 @@ static const struct vv_stat *find_stat(const struct vv_head *h, const char *pref
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
+static uint64_t first_base(const struct vv_delta_bases *b)
+{
+	size_t i = 0;
+
+	while (i < b->n && !b->v[i].epoch)
+		i++;
+	return i < b->n ? b->v[i].epoch : 0;
+}
+
 static void print_layer(struct vv_out *o, const struct view *w)
 {
 	const struct vv_head *h = &w->file->head;
@@ -174,6 +192,9 @@ static void print_layer(struct vv_out *o, const struct view *w)
 		      vv_text_share(w->rank->stored, vv_head_stat(h, "bytes.new")).s, w->file->blocks.n,
 		      w->file->blocks.n == 1 ? "" : "s");
 	vv_out_printf(o, "%s%s\n", w->file->blocks.n ? "; codec: " : "", w->file->blocks.n ? vv_summary_codecs(&w->file->blocks).s : "");
+	if (w->file->blocks.bases.n_blocks)
+		vv_out_printf(o, "  differences   %10zu  blocks, to blocks of older epochs that are none; the first to epoch %" PRIu64 "\n",
+			      w->file->blocks.bases.n_blocks, first_base(&w->file->blocks.bases));
 	vv_out_printf(o, "  layer file    %10s  memory is %s as much\n", vv_text_size(w->rank->file_len).s,
 		      vv_text_ratio(memory, w->rank->file_len).s);
 }
@@ -207,6 +228,37 @@ static void print_stat(struct vv_out *o, const struct view *w, const struct vv_s
 	vv_out_printf(o, "\n");
 }
 
+static void put_fields(struct vv_json *j, const struct vv_record *r)
+{
+	vv_json_number(j, "element", r->bytes);
+	vv_json_array(j, "fields");
+	for (uint32_t i = 0; i < r->n; i++) {
+		vv_json_object(j, NULL);
+		vv_json_text(j, "name", r->field[i].name);
+		vv_json_text(j, "type", vv_head_type_name(r->field[i].type));
+		vv_json_number(j, "offset", r->field[i].offset);
+		vv_json_number(j, "bytes", r->field[i].bytes);
+		vv_json_end(j);
+	}
+	vv_json_end(j);
+}
+
+static void print_fields(struct vv_out *o, const struct vv_run_table_region *region)
+{
+	const struct vv_record *r = region->shape.record;
+
+	vv_out_printf(o, "  records of '%s' have %" PRIu32 " bytes:", vv_text_safe(region->name).s, r->bytes);
+	for (uint32_t i = 0; i < r->n; i++) {
+		const struct vv_record_field *f = &r->field[i];
+		uint32_t elements = f->bytes / (uint32_t)vv_head_type_size(f->type);
+
+		vv_out_printf(o, "%s %s %s", i ? "," : "", f->name, vv_head_type_name(f->type));
+		if (elements > 1)
+			vv_out_printf(o, "[%" PRIu32 "]", elements);
+	}
+	vv_out_printf(o, "\n");
+}
+
 static int print_regions(struct vv_out *o, const struct view *w)
 {
 	static const char *const columns[] = { "<REGION", "<TYPE",  "<SHAPE",     ">BYTES",
@@ -228,7 +280,88 @@ static int print_regions(struct vv_out *o, const struct view *w)
 	}
 	rc = vv_text_table_print(&t, &o->buf);
 	vv_text_table_fini(&t);
+	for (size_t i = 0; rc == 0 && i < w->table.n; i++)
+		if (w->table.region[i].shape.record)
+			print_fields(o, &w->table.region[i]);
 	return rc;
+}
+
+/* The part of a global array as "[0:50,0:100] of [100,100], ghost [1,0]". */
+static void put_interval(struct vv_buf *b, const struct vv_head_region *r)
+{
+	char text[64];
+
+	for (unsigned i = 0; i < r->shape.ndim; i++) {
+		uint64_t start = r->part->start[i];
+		int n = snprintf(text, sizeof(text), "%c%" PRIu64 ":%" PRIu64, i ? ',' : '[', start, start + r->shape.dim[i] - 2 * r->part->ghost[i]);
+
+		vv_buf_add(b, text, (size_t)n);
+	}
+	vv_buf_add(b, "]", 2);
+}
+
+static void print_part(struct vv_text_table *t, const struct vv_head_region *r)
+{
+	struct vv_shape global = { .ndim = r->shape.ndim }, ghost = global;
+	struct vv_buf b = { 0 };
+	bool has_ghost = false;
+
+	vv_text_cell(t, "%s", vv_text_safe(r->name).s);
+	if (r->part->kind == VV_DISTRIBUTION_LIST) {
+		vv_text_cell(t, "%" PRIu64 " items of %" PRIu64 " bytes of a list", r->shape.len / r->part->item, r->part->item);
+	} else if (r->part->kind == VV_DISTRIBUTION_SHARED) {
+		vv_text_cell(t, "shared by all ranks");
+	} else {
+		memcpy(global.dim, r->part->global, sizeof(global.dim));
+		memcpy(ghost.dim, r->part->ghost, sizeof(ghost.dim));
+		for (unsigned i = 0; i < ghost.ndim; i++)
+			has_ghost |= ghost.dim[i] > 0;
+		put_interval(&b, r);
+		vv_text_cell(t, "%s of %s%s%s", vv_buf_check(&b) == 0 ? (const char *)b.p : "?", vv_text_shape(&global).s, has_ghost ? ", ghost cells " : "",
+			     has_ghost ? vv_text_shape(&ghost).s : "");
+		vv_buf_fini(&b);
+	}
+}
+
+static int print_parts(struct vv_out *o, const struct view *w)
+{
+	static const char *const columns[] = { "<REGION", "<PART OF ALL RANKS", NULL };
+	struct vv_text_table t;
+	int rc = 0;
+
+	if (!vv_distribution_has_any(&w->file->head))
+		return 0;
+	vv_text_table_init(&t, columns, "  ");
+	for (size_t i = 0; i < w->file->head.n_regions; i++)
+		if (w->file->head.region[i].part)
+			print_part(&t, &w->file->head.region[i]);
+	vv_out_printf(o, "\n");
+	rc = vv_text_table_print(&t, &o->buf);
+	vv_text_table_fini(&t);
+	return rc;
+}
+
+static void put_part(struct vv_json *j, const struct vv_head_region *r)
+{
+	static const char *const kind[] = { "?", "slab", "shared", "list" };
+	uint64_t count[VV_MAX_DIMS] = { 0 };
+
+	if (!r->part)
+		return;
+	vv_json_object(j, "part");
+	vv_json_text(j, "kind", kind[r->part->kind]);
+	if (r->part->kind == VV_DISTRIBUTION_LIST) {
+		vv_json_number(j, "items", r->shape.len / r->part->item);
+		vv_json_number(j, "item", r->part->item);
+	} else if (r->part->kind == VV_DISTRIBUTION_SLAB) {
+		for (unsigned i = 0; i < r->shape.ndim; i++)
+			count[i] = r->shape.dim[i] - 2 * r->part->ghost[i];
+		vv_json_numbers(j, "global", r->part->global, r->shape.ndim);
+		vv_json_numbers(j, "start", r->part->start, r->shape.ndim);
+		vv_json_numbers(j, "count", count, r->shape.ndim);
+		vv_json_numbers(j, "ghost", r->part->ghost, r->shape.ndim);
+	}
+	vv_json_end(j);
 }
 
 static int print_runs(struct vv_out *o, const struct view *w)
@@ -295,6 +428,8 @@ static int print_rank(struct vv_verb_context *job, const struct view *w)
 		vv_out_printf(&job->out, "\n");
 		rc = print_regions(&job->out, w);
 	}
+	if (rc == 0)
+		rc = print_parts(&job->out, w);
 	if (rc == 0 && vv_args_value(job->args, "runs"))
 		rc = print_runs(&job->out, w);
 	if (rc == 0 && vv_args_value(job->args, "blocks"))
@@ -302,8 +437,10 @@ static int print_rank(struct vv_verb_context *job, const struct view *w)
 	return rc;
 }
 
-static void print_epoch(struct vv_out *o, const struct vv_lineage *lin, const struct vv_commit *c)
+static void print_epoch(struct vv_out *o, const struct vv_lineage *lin, const struct vv_commit *c, const struct vv_listing *l)
 {
+	size_t n_labels = 0;
+
 	vv_out_printf(o, "epoch %" PRIu64 " of lineage '%s' in store '%s'\n", c->epoch, lin->name, lin->store->url);
 	vv_out_printf(o, "  written       %s, %s\n", vv_text_time(c->time_ns).s,
 		      vv_text_age(c->time_ns, vv_clock_wall_ns()).s);
@@ -311,6 +448,12 @@ static void print_epoch(struct vv_out *o, const struct vv_lineage *lin, const st
 		vv_out_printf(o, "  parent        %" PRIu64 "\n", c->parent);
 	else
 		vv_out_printf(o, "  parent        none\n");
+	(void)vv_label_of(l, c->epoch, &n_labels);
+	if (n_labels) {
+		vv_out_printf(o, "  labels        ");
+		vv_show_labels_add(&o->buf, l, c->epoch);
+		vv_out_printf(o, "\n");
+	}
 	vv_out_printf(o, "  ranks         %" PRIu32 "\n", c->n_ranks);
 }
 
@@ -346,12 +489,33 @@ static void put_regions(struct vv_json *j, const struct view *w, bool runs)
 		vv_json_text(j, "name", r->name);
 		vv_json_text(j, "type", vv_head_type_name(r->shape.type));
 		vv_json_numbers(j, "shape", r->shape.dim, r->shape.ndim);
+		if (r->shape.record)
+			put_fields(j, r->shape.record);
 		vv_json_number(j, "bytes", r->shape.len);
 		vv_json_number(j, "chunk", r->shape.chunk);
 		vv_json_number(j, "runs", r->runs.n);
 		vv_json_number(j, "runs_in_layer", w->file->head.region[i].runs.n);
+		put_part(j, &w->file->head.region[i]);
 		if (runs)
 			put_runs(j, &r->runs);
+		vv_json_end(j);
+	}
+	vv_json_end(j);
+}
+
+static void put_bases(struct vv_json *j, const struct vv_blocks *b, size_t block)
+{
+	size_t n = 0;
+	const struct vv_delta_base *v = vv_delta_bases_of(&b->bases, block, &n);
+
+	if (!v)
+		return;
+	vv_json_array(j, "bases");
+	for (size_t i = 0; i < n; i++) {
+		vv_json_object(j, NULL);
+		vv_json_number(j, "epoch", v[i].epoch);
+		vv_json_number(j, "position", v[i].pos);
+		vv_json_number(j, "bytes", v[i].len);
 		vv_json_end(j);
 	}
 	vv_json_end(j);
@@ -368,6 +532,7 @@ static void put_blocks(struct vv_json *j, const struct vv_blocks *b)
 		vv_json_number(j, "bytes_stored", b->v[i].stored_len);
 		vv_json_number(j, "position", b->extent.v[b->v[i].extent].pos);
 		vv_json_number(j, "extents", b->v[i].n_extents);
+		put_bases(j, b, i);
 		vv_json_end(j);
 	}
 	vv_json_end(j);
@@ -394,6 +559,7 @@ static void put_layer(struct vv_json *j, const struct view *w)
 	vv_json_number(j, "bytes_layer_now", w->file->frame.file_len);
 	vv_json_real(j, "ratio", w->rank->file_len ? (double)w->rank->memory / (double)w->rank->file_len : 0);
 	vv_json_number(j, "blocks", w->file->blocks.n);
+	vv_json_number(j, "blocks_delta", w->file->blocks.bases.n_blocks);
 	vv_json_text(j, "codecs", w->file->blocks.n ? vv_summary_codecs(&w->file->blocks).s : NULL);
 	vv_json_object(j, "stats");
 	for (size_t i = 0; i < h->n_stats; i++)
@@ -412,7 +578,7 @@ static void put_rank(struct vv_verb_context *job, const struct view *w)
 	vv_json_end(&job->json);
 }
 
-static void put_epoch(struct vv_json *j, const struct vv_lineage *lin, const struct vv_commit *c)
+static void put_epoch(struct vv_json *j, const struct vv_lineage *lin, const struct vv_commit *c, const struct vv_listing *l)
 {
 	vv_json_text(j, "store", lin->store->url);
 	vv_json_text(j, "lineage", lin->name);
@@ -420,7 +586,8 @@ static void put_epoch(struct vv_json *j, const struct vv_lineage *lin, const str
 	vv_json_number(j, "parent", c->parent);
 	vv_json_text(j, "time", vv_text_iso(c->time_ns).s);
 	vv_json_number(j, "time_ns", c->time_ns);
-	vv_json_number(j, "n_ranks", c->n_ranks);
+	vv_json_number(j, "ranks", c->n_ranks);
+	vv_show_labels_put(j, l, c->epoch);
 }
 
 /* ---- the verb -------------------------------------------------------------------------------- */
@@ -455,7 +622,7 @@ static bool is_elsewhere(const struct vv_lineage *lin, uint64_t epoch, uint32_t 
 	rc = vv_store_get_open(lin->store, object, &get);
 	vv_store_get_close(get);
 	vv_err_restore(&error);
-	return rc == VV_ENOENT && !vv_verb_context_is_dropped(lin, epoch);
+	return rc == VV_ENOENT && !vv_catalog_is_dropped(lin, epoch);
 }
 
 static int sum_rank(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_commit *c, uint32_t rank, struct vv_summary *sum,
@@ -538,7 +705,7 @@ static int show_ranks(struct vv_verb_context *job, const struct vv_lineage *lin,
 {
 	int rc;
 
-	vv_json_array(&job->json, "ranks");
+	vv_json_array(&job->json, "per_rank");
 	if (rank == ALL)
 		return show_all(job, lin, c);
 	rc = show_rank(job, lin, c, (uint32_t)rank, NULL);
@@ -551,25 +718,27 @@ static int run(struct vv_verb_context *job)
 	struct vv_spec spec;
 	struct vv_lineage lin;
 	struct vv_commit c = { 0 };
+	struct vv_listing l = { 0 };
 	uint64_t epoch = 0, rank = ALL;
 	int rc = vv_spec_parse(job->args->operand[1], VV_SPEC_EPOCH, &spec);
 
 	if (rc == 0)
-		rc = vv_verb_context_open_store(job);
-	if (rc == 0)
-		rc = vv_catalog_open(job->store, spec.lineage, false, &lin);
+		rc = vv_verb_context_open_lineage(job, &spec, &lin);
 	if (rc == 0)
 		rc = vv_verb_context_epoch(job, &lin, &spec, &epoch);
 	if (rc == 0)
 		rc = vv_catalog_commit(&lin, epoch, &c);
 	if (rc == 0)
 		rc = find_rank(job->args, &lin, &c, &rank);
+	if (rc == 0)
+		rc = vv_catalog_list(&lin, epoch, &l);
 	if (rc == 0 && job->args->json)
-		put_epoch(&job->json, &lin, &c);
+		put_epoch(&job->json, &lin, &c, &l);
 	else if (rc == 0)
-		print_epoch(&job->out, &lin, &c);
+		print_epoch(&job->out, &lin, &c, &l);
 	if (rc == 0)
 		rc = show_ranks(job, &lin, &c, rank);
+	vv_catalog_listing_fini(&l);
 	vv_commit_fini(&c);
 	return rc;
 }

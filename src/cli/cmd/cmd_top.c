@@ -189,15 +189,16 @@ static int run(struct vv_verb_context *job)
 	if (rc == 0)
 		rc = parse_every(job, &every);
 	if (rc == 0)
-		rc = vv_verb_context_open_store(job);
-	if (rc == 0)
-		rc = vv_catalog_open(job->store, spec.lineage, false, &lin);
+		rc = vv_verb_context_open_lineage(job, &spec, &lin);
 	if (rc)
 		return rc;
 	vv_top_init(&t, &lin, &job->conf);
 	if (job->args->json || vv_args_value(job->args, "once") || !is_screen())
-		return look_once(job, &t, every < 0.5 ? every : 0.5);
-	return watch(job, &t, every);
+		rc = look_once(job, &t, every < 0.5 ? every : 0.5);
+	else
+		rc = watch(job, &t, every);
+	vv_top_fini(&t);
+	return rc;
 }
 
 static const struct vv_args_option options[] = {
@@ -216,7 +217,7 @@ const struct vv_cmd vv_cmd_top = {
 		"progress and its rate, the expected time of the next checkpoint, and the newest\n"
 		"epochs. The command takes no lock and changes nothing. The expected time follows\n"
 		"from interval, overhead and mtbf, as set here or in the writer's environment, or\n"
-		"from the previous epochs. With -o stats=FILE, the writer's statistics file,\n"
+		"from the previous epochs. With -c stats=FILE, the writer's statistics file,\n"
 		"failures are shown as well.",
 	.option = options,
 	.run = run,

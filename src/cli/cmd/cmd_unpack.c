@@ -125,11 +125,15 @@ static int list_lost(struct vv_verb_context *job, const struct vv_unpack *u)
 	return vv_verb_context_status(u->lost.code);
 }
 
+/* A requested file that does not exist is an error, as without --list. */
 static int list(struct vv_verb_context *job, const struct vv_unpack *u, const struct names *s)
 {
+	const struct vv_unpack_options opt = { .test = true, .only = (const char *const *)s->v, .n_only = s->n };
 	struct vv_text_table t;
-	int rc = 0;
+	int rc = vv_unpack_check(u, &opt);
 
+	if (rc)
+		return rc;
 	vv_show_files_table(&t, "");
 	vv_json_array(&job->json, "files");
 	for (size_t i = 0; i < u->n_files; i++) {
@@ -316,7 +320,7 @@ static int write_files(struct vv_verb_context *job, const struct vv_unpack *u, s
 /* Files are missing because the epoch is gone. */
 static bool was_dropped(const struct vv_verb_context *job, const struct vv_unpack *u, const struct vv_unpack_report *r)
 {
-	if (job->ranks || !(r->n_missing || r->n_lost) || !vv_verb_context_is_dropped(u->lineage, u->epoch))
+	if (job->ranks || !(r->n_missing || r->n_lost) || !vv_catalog_is_dropped(u->lineage, u->epoch))
 		return false;
 	vv_err_set(VV_ENOENT, "epoch %" PRIu64 " of lineage '%s' was dropped by its writer while it was read; %" PRIu64 " of its files are unpacked", u->epoch, u->lineage->name,
 		   r->files);
@@ -378,7 +382,7 @@ static void add_known(struct vv_digest_stream *known, const struct vv_unpack *u)
 	}
 }
 
-static int unpack_one(struct vv_verb_context *job, const struct vv_lineage *lin, const struct vv_spec *spec, const struct names *s)
+static int unpack_one(struct vv_verb_context *job, const struct vv_lineage *lin, struct vv_spec *spec, const struct names *s)
 {
 	struct vv_digest_stream known;
 	struct vv_unpack u = { 0 };
@@ -446,7 +450,7 @@ static int series_open(struct vv_verb_context *job, const struct vv_lineage *lin
 		if (spec->first && (l.epoch[i] < spec->first || l.epoch[i] > spec->last))
 			continue;
 		rc = vv_unpack_open_rest(lin, l.epoch[i], job->pool, &e->u[e->n]);
-		if (vv_unpack_is_of_one_rank(rc) && !spec->first && vv_verb_context_is_dropped(lin, l.epoch[i])) {
+		if (vv_unpack_is_of_one_rank(rc) && !spec->first && vv_catalog_is_dropped(lin, l.epoch[i])) {
 			rc = 0; /* dropped since it was listed */
 		} else if (vv_unpack_is_of_one_rank(rc)) {
 			report_lost(job, l.epoch[i], rc);
@@ -618,11 +622,11 @@ static int run(struct vv_verb_context *job)
 	if (rc == 0 && !listing && !is_test(job))
 		rc = vv_exclude_store_refuse(job->args->operand[0], folder_of(job));
 	if (rc == 0)
-		rc = vv_verb_context_open_store(job);
-	if (rc == 0)
-		rc = vv_catalog_open(job->store, spec.lineage, false, &lin);
+		rc = vv_verb_context_open_lineage(job, &spec, &lin);
 	if (rc == 0)
 		rc = vv_verb_context_start_pool(job);
+	if (rc == 0 && each)
+		rc = vv_spec_look_up(&spec, &lin);
 	rc = vv_command_ranks_agree(job->ranks, rc);
 	allow_files();
 	if (rc == 0)

@@ -1,15 +1,25 @@
+#include "base/clock.h"
 #include "base/err.h"
+#include "base/mem.h"
 #include "cli/base/bar.h"
 #include "cli/base/find_lineages.h"
 #include "cli/base/verb_context.h"
 #include "cli/base/text.h"
+#include "engine/upkeep/last_verify.h"
 #include "engine/upkeep/verify.h"
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 struct check { /* of a whole store */
 	struct vv_verb_context *job;
 	struct vv_bar bar;
 	struct vv_verify_report sum;
+	struct affected { /* a lineage with problems */
+		char name[VV_NAME_LINEAGE_MAX + 1];
+		struct vv_affected_epochs epochs;
+	} *affected;
+	size_t n_affected, affected_cap;
 };
 
 static void report_problem(void *arg, const char *problem)
@@ -57,18 +67,88 @@ static void print_elsewhere(struct check *k, const char *name, const struct vv_v
 		      strpbrk(r->elsewhere_ranks, "-,") ? "s" : "", r->elsewhere_ranks, r->ranks);
 }
 
+/* Names the epochs that need damaged data, as numbers and ranges, and the newest that does not. */
+static void print_affected(struct check *k, const char *name, const struct vv_affected_epochs *a)
+{
+	struct vv_out *o = &k->job->out;
+
+	if (k->job->args->json || k->job->args->quiet)
+		return;
+	vv_bar_clear(&k->bar);
+	vv_out_printf(o, "%s: affected: %s", name, a->n == 0 ? "no epoch" : a->n == 1 ? "epoch " : "epochs ");
+	for (size_t i = 0, last; i < a->n; i = last + 1) {
+		for (last = i; last + 1 < a->n && a->v[last + 1] == a->v[last] + 1;)
+			last++;
+		vv_out_printf(o, "%s%" PRIu64, i ? ", " : "", a->v[i]);
+		if (last > i)
+			vv_out_printf(o, "..%" PRIu64, a->v[last]);
+	}
+	if (a->n && a->intact)
+		vv_out_printf(o, "; the newest intact epoch is %" PRIu64, a->intact);
+	vv_out_printf(o, "%s\n", a->n && !a->intact ? "; none of the checked epochs is intact" : "");
+}
+
+static int keep_affected(struct check *k, const char *name, const struct vv_verify_report *r)
+{
+	int rc = vv_mem_room(&k->affected, k->n_affected, &k->affected_cap, sizeof(*k->affected));
+
+	if (rc) {
+		struct vv_affected_epochs left = r->affected;
+
+		vv_affected_epochs_fini(&left);
+		return rc;
+	}
+	k->affected[k->n_affected] = (struct affected){ .epochs = r->affected };
+	snprintf(k->affected[k->n_affected++].name, sizeof(k->affected->name), "%s", name);
+	print_affected(k, name, &r->affected);
+	return 0;
+}
+
+static void put_affected(struct check *k)
+{
+	struct vv_json *j = &k->job->json;
+
+	vv_json_array(j, "affected");
+	for (size_t i = 0; i < k->n_affected; i++) {
+		vv_json_object(j, NULL);
+		vv_json_text(j, "lineage", k->affected[i].name);
+		vv_json_numbers(j, "epochs", k->affected[i].epochs.v, k->affected[i].epochs.n);
+		vv_json_end(j);
+		vv_affected_epochs_fini(&k->affected[i].epochs);
+	}
+	vv_json_end(j);
+	vv_mem_free(k->affected);
+}
+
+static void keep_result(const struct vv_lineage *lin, const struct vv_verify_report *r)
+{
+	struct vv_last_verify last = { .time_ns = vv_clock_wall_ns(), .problems = r->problems, .epochs = r->epochs };
+
+	if (vv_catalog_newest(lin, VV_MAX_EPOCH + 1, &last.newest) == 0)
+		vv_last_verify_write(lin, &last);
+	vv_err_clear();
+}
+
 /* A lineage with a damaged record is a finding, not a failure of the check. */
-static int verify_lineage(struct check *k, const char *name, uint64_t epoch)
+static int verify_lineage(struct check *k, const char *name, struct vv_spec *spec)
 {
 	bool whole = vv_args_value(k->job->args, "whole");
 	struct vv_verify_report r = { 0 };
 	struct vv_lineage lin;
+	uint64_t epoch;
 	int rc = vv_catalog_open(k->job->store, name, false, &lin);
 
+	if (rc == 0 && spec)
+		rc = vv_spec_look_up(spec, &lin);
+	epoch = rc == 0 && spec ? spec->first : 0;
 	if (rc == 0 && epoch)
 		rc = find_epoch(&lin, epoch);
 	if (rc == 0)
 		rc = vv_verify_run(&lin, k->job->pool, epoch, whole, report_problem, k, &k->bar.progress, &r);
+	if (rc == 0 && !epoch)
+		keep_result(&lin, &r);
+	if (rc == 0 && r.problems)
+		rc = keep_affected(k, name, &r);
 	if (rc == VV_EDAMAGED) {
 		report_problem(k, vv_err_last());
 		r.problems++;
@@ -83,12 +163,21 @@ static int verify_lineage(struct check *k, const char *name, uint64_t epoch)
 static int verify_all(struct check *k)
 {
 	struct vv_names names = { 0 };
-	int rc = vv_find_lineages(k->job->store, &names);
+	int rc = vv_find_lineages(k->job->store, &names), denied = 0;
 
-	for (size_t i = 0; rc == 0 && i < names.n; i++)
-		rc = verify_lineage(k, names.v[i].name, 0);
+	for (size_t i = 0; rc == 0 && i < names.n; i++) {
+		rc = verify_lineage(k, names.v[i].name, NULL);
+		if (rc != VV_EDENIED || i + 1 == names.n)
+			continue;
+		/* it does not prevent the check of the others */
+		vv_bar_clear(&k->bar);
+		if (!k->job->args->json)
+			fprintf(stderr, "varve: %s: %s\n", names.v[i].name, vv_err_last());
+		denied = rc;
+		rc = 0;
+	}
 	vv_store_names_fini(&names);
-	return rc;
+	return rc == 0 && denied ? vv_err_set(denied, "some lineages of '%s' were not checked: permission denied", k->job->store->url) : rc;
 }
 
 static void put_sum(struct vv_json *j, const struct vv_verify_report *r)
@@ -120,15 +209,16 @@ static void print_sum(struct vv_out *o, const struct vv_verify_report *r)
 			      vv_text_size(r->unfinished.bytes).s, r->unfinished.n == 1 ? "it" : "them");
 }
 
-static int verify(struct check *k, const struct vv_spec *spec)
+static int verify(struct check *k, struct vv_spec *spec)
 {
 	int rc;
 
 	vv_json_array(&k->job->json, "problems");
 	vv_bar_init(&k->bar, "verify", k->job->args->quiet);
-	rc = spec ? verify_lineage(k, spec->lineage, spec->first) : verify_all(k);
+	rc = spec ? verify_lineage(k, spec->lineage, spec) : verify_all(k);
 	vv_bar_fini(&k->bar);
 	vv_json_end(&k->job->json);
+	put_affected(k);
 	if (rc)
 		return rc;
 	put_sum(&k->job->json, &k->sum);
@@ -166,9 +256,10 @@ const struct vv_cmd vv_cmd_verify = {
 	.max = 2,
 	.brief = "reads everything and reports damage",
 	.help = "Reads every byte of a store, of a lineage, or of the data that one epoch needs,\n"
-		"and checks all checksums and digests. Prints one line per problem; exit 1 if\n"
-		"there is one. If the ranks of a job have local stores, each is verified by\n"
-		"itself. Layers in other stores are listed, but are a problem only with --whole.",
+		"and checks all checksums and digests. Prints one line per problem, and the\n"
+		"affected epochs; exit 1 if there is a problem. If the ranks of a job have local\n"
+		"stores, each is verified by itself. Layers in other stores are listed, but are a\n"
+		"problem only with --whole. The store keeps the result for 'varve report'.",
 	.option = options,
 	.run = run,
 };

@@ -388,10 +388,12 @@ static int watch(struct cmd_watch *w)
 {
 	double wait = 0;
 	uint64_t keep = vv_conf_number(&w->job->conf, "keep");
+	bool within = vv_conf_real(&w->job->conf, "keep-within") > 0;
 	int rc = vv_watch_files_open(&w->lookout, w->job->args->operand[2], w->job->args->operand[0]);
 
-	if (rc == 0 && keep && vv_args_value(w->job->args, "delete") && !w->job->args->quiet)
-		vv_log_warn("with keep = %" PRIu64 " only the newest sets stay, and --delete removes the files of all", keep);
+	if (rc == 0 && (keep || within) && vv_args_value(w->job->args, "delete") && !w->job->args->quiet)
+		vv_log_warn("with %s = %s only the newest sets stay, and --delete removes the files of all", keep ? "keep" : "keep-within",
+			    vv_conf_text(&w->job->conf, keep ? "keep" : "keep-within"));
 	w->delete_left = vv_args_value(w->job->args, "delete");
 	if (rc == 0)
 		rc = vv_packed_before_each(w->job, w->lineage, w->delete_left, &w->stop, mark, w);

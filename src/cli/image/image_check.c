@@ -1,7 +1,7 @@
-#include "cli/cmd/image_check.h"
+#include "cli/image/image_check.h"
 #include "base/err.h"
 #include "cli/base/text.h"
-#include "cli/cmd/image_targets.h"
+#include "cli/image/image_targets.h"
 #include "image/check/check.h"
 #include "image/save/dump.h"
 

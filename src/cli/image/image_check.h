@@ -1,6 +1,6 @@
 /* varve image check: the resources of processes that could not be saved. */
-#ifndef VV_CLI_CMD_IMAGE_CHECK_H
-#define VV_CLI_CMD_IMAGE_CHECK_H
+#ifndef VV_CLI_IMAGE_IMAGE_CHECK_H
+#define VV_CLI_IMAGE_IMAGE_CHECK_H
 
 #include "cli/base/verb_context.h"
 

@@ -1,4 +1,4 @@
-#include "cli/cmd/image_lineage.h"
+#include "cli/image/image_lineage.h"
 #include "base/err.h"
 #include "engine/upkeep/verify.h"
 #include <inttypes.h>
@@ -12,8 +12,10 @@ static void ignore(void *arg, const char *problem)
 static bool is_whole(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch)
 {
 	struct vv_verify_report report = { 0 };
+	int rc = vv_verify_run(lin, pool, epoch, true, ignore, NULL, NULL, &report);
 
-	return vv_verify_run(lin, pool, epoch, true, ignore, NULL, NULL, &report) == 0 && !report.problems;
+	vv_affected_epochs_fini(&report.affected);
+	return rc == 0 && !report.problems;
 }
 
 int vv_image_lineage_advise(const struct vv_lineage *lin, struct vv_pool *pool, uint64_t epoch, int rc)

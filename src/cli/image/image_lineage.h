@@ -1,7 +1,7 @@
 /* The lineage of images after a failed verb: advice about its other epochs, and its removal if it
  * has none. */
-#ifndef VV_CLI_CMD_IMAGE_LINEAGE_H
-#define VV_CLI_CMD_IMAGE_LINEAGE_H
+#ifndef VV_CLI_IMAGE_IMAGE_LINEAGE_H
+#define VV_CLI_IMAGE_IMAGE_LINEAGE_H
 
 #include "cli/base/verb_context.h"
 

@@ -1,4 +1,4 @@
-#include "cli/cmd/image_targets.h"
+#include "cli/image/image_targets.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include <ctype.h>

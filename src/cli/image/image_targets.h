@@ -1,7 +1,7 @@
 /* The processes that a rank is to save: --pid with one for each rank, or all for a command alone.
  * Alternatively --pid-file, with the rank's number in its name. */
-#ifndef VV_CLI_CMD_IMAGE_TARGETS_H
-#define VV_CLI_CMD_IMAGE_TARGETS_H
+#ifndef VV_CLI_IMAGE_IMAGE_TARGETS_H
+#define VV_CLI_IMAGE_IMAGE_TARGETS_H
 
 #include "cli/base/verb_context.h"
 #include <sys/types.h>

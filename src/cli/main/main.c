@@ -1,10 +1,12 @@
 /* varve: puts files into stores, inspects and checks stores, extracts from them, and cleans them
  * up. */
-#include "cli/cmd/main.h"
+#include "cli/main/main.h"
+#include "cli/main/default_store.h"
 #include "base/err.h"
 #include "base/did_you_mean.h"
 #include "cli/base/interrupt.h"
 #include "cli/base/verb_context.h"
+#include "cli/main/help.h"
 #include "vv_config.h"
 #include <errno.h>
 #include <stdio.h>
@@ -12,52 +14,18 @@
 
 static const struct vv_cmd *const verbs[] = {
 	&vv_cmd_pack,   &vv_cmd_unpack, &vv_cmd_watch,   &vv_cmd_image, &vv_cmd_run,  &vv_cmd_ls, &vv_cmd_show,    &vv_cmd_report, &vv_cmd_top,
-	&vv_cmd_verify, &vv_cmd_extract, &vv_cmd_diff, &vv_cmd_drop,  &vv_cmd_gc, &vv_cmd_request, &vv_cmd_config,
+	&vv_cmd_verify, &vv_cmd_extract, &vv_cmd_diff, &vv_cmd_cp, &vv_cmd_mount, &vv_cmd_label, &vv_cmd_drop,  &vv_cmd_gc, &vv_cmd_request, &vv_cmd_config,
+	&vv_cmd_completion,
 };
 
 enum { VERBS = sizeof(verbs) / sizeof(verbs[0]), TRIES = 50 };
 
-static void help_options(struct vv_out *o, const struct vv_args_option *table, const struct vv_args_option *hiding)
+const struct vv_cmd *vv_main_verb(size_t i)
 {
-	for (; table && table->name; table++) {
-		char name[64];
-		bool hidden = false;
-
-		if (hiding && strcmp(table->name, "version") == 0)
-			continue;
-		for (const struct vv_args_option *h = hiding; h && h->name; h++)
-			hidden |= table->letter && h->letter == table->letter;
-		snprintf(name, sizeof(name), "--%s%s%s", table->name, table->value ? " " : "",
-			 table->value ? table->value : "");
-		vv_out_printf(o, "  %c%c%c %-24s %s\n", table->letter && !hidden ? '-' : ' ',
-			      table->letter && !hidden ? table->letter : ' ', table->letter && !hidden ? ',' : ' ', name,
-			      table->help);
-	}
+	return i < VERBS ? verbs[i] : NULL;
 }
 
-static void help_all(struct vv_out *o)
-{
-	vv_out_printf(o, "usage: varve VERB [OPTION...] [OPERAND...]\n\n");
-	for (size_t i = 0; i < VERBS; i++)
-		vv_out_printf(o, "  %-8s %s\n", verbs[i]->name, verbs[i]->brief);
-	vv_out_printf(o, "  %-8s %s\n\nOptions of all verbs:\n", "help", "shows more about a verb: varve help VERB");
-	help_options(o, vv_args_shared(), NULL);
-	vv_out_printf(o, "\nSTORE is a path, dir:PATH or s3://BUCKET/PREFIX.\n"
-			 "Exit status: 0 success, 1 damage or a difference, 2 usage or any other error.\n");
-}
-
-static void help_verb(struct vv_out *o, const struct vv_cmd *cmd)
-{
-	vv_out_printf(o, "usage: varve %s [OPTION...] %s\n\n%s\n", cmd->name, cmd->operands, cmd->help);
-	if (cmd->option && cmd->option[0].name) {
-		vv_out_printf(o, "\nOptions:\n");
-		help_options(o, cmd->option, NULL);
-	}
-	vv_out_printf(o, "\nOptions of all verbs:\n");
-	help_options(o, vv_args_shared(), cmd->option);
-}
-
-static int find_verb(const char *name, const struct vv_cmd **out)
+int vv_main_find(const char *name, const struct vv_cmd **out)
 {
 	const char *best = NULL;
 
@@ -70,21 +38,6 @@ static int find_verb(const char *name, const struct vv_cmd **out)
 	}
 	return vv_err_set(VV_EINVAL, "unknown verb '%s'%s%s%s ('varve help' lists them)", name,
 			  best ? "; did you mean '" : "", best ? best : "", best ? "'?" : "");
-}
-
-/* `varve help [VERB]`, `varve --help`, `varve VERB --help`. */
-static int show_help(struct vv_out *o, const char *name)
-{
-	const struct vv_cmd *cmd = NULL;
-	int rc = name && strcmp(name, "help") != 0 ? find_verb(name, &cmd) : 0;
-
-	if (rc)
-		return rc;
-	if (cmd)
-		help_verb(o, cmd);
-	else
-		help_all(o);
-	return 0;
 }
 
 static int show_version(struct vv_out *o)
@@ -101,7 +54,8 @@ static int miss(const struct vv_cmd *cmd, size_t given)
 	word += strncmp(word, "-- ", 3) == 0 ? 3 : 0;
 	for (size_t i = 0; i < given; i++)
 		word += strcspn(word, " ") + 1;
-	return vv_err_set(VV_EINVAL, "%s: %.*s is missing; usage: varve %s [OPTION...] %s", cmd->name, (int)strcspn(word, " [."), word, cmd->name, cmd->operands);
+	return vv_err_set(VV_EINVAL, "%s: %.*s is missing; usage: varve %s [OPTION...] %s%s", cmd->name, (int)strcspn(word, " [."), word, cmd->name, cmd->operands,
+			  given + 1 == cmd->min && strncmp(cmd->operands, "STORE", 5) == 0 ? " (STORE may be left out if VARVE_STORE is set)" : "");
 }
 
 static int check_operands(const struct vv_args *args, const struct vv_cmd *cmd)
@@ -130,8 +84,10 @@ static void report(struct vv_verb_context *job, const struct vv_args *args, int 
  * the resources that stay open in job. */
 static int run_verb(struct vv_verb_context *job, struct vv_args *args, const struct vv_cmd *cmd)
 {
-	int rc = check_operands(args, cmd);
+	int rc = vv_default_store_add(args, cmd);
 
+	if (rc == 0)
+		rc = check_operands(args, cmd);
 	if (rc)
 		return rc;
 	if (cmd->many && !job->ranks) {
@@ -159,18 +115,20 @@ static int dispatch(struct vv_verb_context *job, struct vv_args *args, const str
 	if (args->version)
 		return show_version(&job->out);
 	if (args->help)
-		return show_help(&job->out, name);
+		return vv_help_show(job, args->json, name);
 	if (!name)
 		return vv_err_set(VV_EINVAL, "no verb given ('varve help' lists them)");
 	args->at++;
-	if (strcmp(name, "help") == 0)
-		return show_help(&job->out, args->at < args->argc ? args->argv[args->at] : NULL);
-	rc = find_verb(name, cmd);
+	if (strcmp(name, "help") == 0) {
+		rc = vv_args_parse_front(args);
+		return rc ? rc : vv_help_show(job, args->json, args->at < args->argc ? args->argv[args->at] : NULL);
+	}
+	rc = vv_main_find(name, cmd);
 	if (rc == 0)
 		rc = vv_args_parse_rest(args, name, (*cmd)->option);
 	if (rc == 0 && (args->help || args->version)) {
 		*cmd = NULL;
-		return args->help ? show_help(&job->out, name) : show_version(&job->out);
+		return args->help ? vv_help_show(job, args->json, name) : show_version(&job->out);
 	}
 	return rc ? rc : run_verb(job, args, *cmd);
 }

@@ -1,5 +1,5 @@
 /* varve: the command in one process. */
-#include "cli/cmd/main.h"
+#include "cli/main/main.h"
 
 int main(int argc, char **argv)
 {

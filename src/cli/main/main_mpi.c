@@ -1,5 +1,5 @@
 /* varve-mpi: the same command, started by mpirun. It has all verbs; some of them share the work. */
-#include "cli/cmd/main.h"
+#include "cli/main/main.h"
 #include "comm/mpi.h"
 #include <stdio.h>
 #include <time.h>

@@ -53,3 +53,13 @@ int vv_exclude_store_refuse(const char *url, const char *path)
 		return 0;
 	return vv_err_set(VV_EINVAL, "'%s' is inside the store '%s', where only layers belong: write it elsewhere", path, url);
 }
+
+int vv_exclude_store_refuse_store(const char *url, const char *other)
+{
+	const char *folder = folder_of(other);
+	struct stat st;
+
+	if (!folder || (stat(folder, &st) == 0 && vv_exclude_store_is(url, &st)))
+		return 0;
+	return vv_exclude_store_refuse(url, folder);
+}

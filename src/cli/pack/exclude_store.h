@@ -14,5 +14,7 @@ bool vv_exclude_store_is(const char *url, const struct stat *folder);
 bool vv_exclude_store_holds(const char *url, const char *path);
 /* Returns an error if an output of this name would lie in the store: it could replace a layer. */
 int vv_exclude_store_refuse(const char *url, const char *path);
+/* The same for another store. It may be the same store. */
+int vv_exclude_store_refuse_store(const char *url, const char *other);
 
 #endif

@@ -6,8 +6,10 @@
 #include "cli/base/show_files.h"
 #include "cli/base/text.h"
 #include "engine/context.h"
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Reports the attributes that cannot be kept: of the folders, and of the files of this rank. */
 static void report_left(struct vv_verb_context *job, const struct vv_xattr_left *left)
@@ -71,10 +73,29 @@ int vv_pack_command_report(struct vv_verb_context *job, const struct vv_pack_rep
 	return job->args->quiet ? 0 : say(&job->out, r, seconds);
 }
 
+/* The label that --label gives, or with --each the name of the file or folder. Other characters
+ * become '_'. "": no label can be made of the name. */
+static void make_label(const struct vv_args *args, const char *name, char out[VV_NAME_LABEL_MAX + 1])
+{
+	const char *given = vv_args_value(args, "label"), *slash = name ? strrchr(name, '/') : NULL;
+	bool each = vv_args_value(args, "each") && name;
+	size_t n;
+
+	snprintf(out, VV_NAME_LABEL_MAX + 1, "%s", given ? given : !each ? "" : slash ? slash + 1 : name);
+	n = strlen(out);
+	for (size_t i = 0; !given && i < n; i++)
+		if (!isascii((unsigned char)out[i]) || !(isalnum((unsigned char)out[i]) || strchr("._-", out[i])) || (i == 0 && strchr(".-", out[i])) ||
+		    (i && out[i] == '.' && out[i - 1] == '.'))
+			out[i] = '_';
+	if (vv_name_check_label(out) < 0)
+		out[0] = '\0';
+}
+
 /* Writes one epoch, and measures the time. */
 static int write_epoch(struct vv_verb_context *job, struct varve *v, const struct vv_filelist *l, const struct vv_filelist_set *s, const struct vv_pack_options *opt,
 		    struct vv_pack_report *r, double *seconds)
 {
+	char label[VV_NAME_LABEL_MAX + 1];
 	struct vv_pack_options with = *opt;
 	double start = vv_clock_s();
 	struct vv_bar bar;
@@ -84,7 +105,10 @@ static int write_epoch(struct vv_verb_context *job, struct varve *v, const struc
 	with.progress = bar.progress;
 	with.entry = l->tree.entry ? l->tree.entry + s->first_entry : NULL;
 	with.n_entries = s->n_entries;
-	rc = vv_pack_run(v, l->file + s->from, s->n, &with, r);
+	make_label(job->args, s->name, label);
+	rc = varve_label(v, label);
+	if (rc == 0)
+		rc = vv_pack_run(v, l->file + s->from, s->n, &with, r);
 	vv_bar_fini(&bar);
 	*seconds = vv_clock_s() - start;
 	if (rc == 0)

@@ -17,6 +17,7 @@ enum {
 	VV_REPORT_LISTED = 200,   /* regions, variables, files, layers */
 	VV_REPORT_WARM = 64,      /* rows of the heat map */
 	VV_REPORT_PROBLEMS = 20,
+	VV_REPORT_LABELS = 8,     /* of a row of epochs */
 	VV_REPORT_LINEAGES = 100,
 	/* layers that are read, of all lineages, unless the epochs are requested */
 	VV_REPORT_HEADS = 1 << 16,
@@ -53,6 +54,7 @@ struct vv_report_row { /* of epochs first..last, or of ranks first..last of one 
 	uint64_t ranks;   /* of the last */
 	uint64_t layers, has_stats; /* expected layers, and those whose statistics were read */
 	uint64_t damaged; /* commit records that cannot be read */
+	uint64_t restarts; /* epochs that begin another session than the epoch before them */
 	uint64_t total;   /* of ranks: stored in all epochs */
 	uint64_t v[VV_REPORT_FIGURES];
 };

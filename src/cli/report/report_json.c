@@ -1,9 +1,11 @@
 #include "cli/report/report_json.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "cli/report/report.h"
 #include "cli/report/report_lineage.h"
 #include "cli/base/text.h"
 #include "codec/codec.h"
+#include "engine/lineage/label.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +29,28 @@ static void put_figures(struct vv_json *j, const struct vv_report_row *row)
 	}
 }
 
+/* The first labels of a row; the number of all, if there are more. */
+static void put_labels(struct vv_json *j, const struct vv_listing *l, const struct vv_report_row *e)
+{
+	size_t i, n = 0, total = 0;
+
+	VV_SEARCH(i, 0, l->n_epochs, l->epoch[i] < e->first);
+	for (; i < l->n_epochs && l->epoch[i] <= e->last; i++) {
+		const struct vv_label_name *of = vv_label_of(l, l->epoch[i], &n);
+
+		for (size_t k = 0; k < n; k++, total++) {
+			if (!total)
+				vv_json_array(j, "labels");
+			if (total < VV_REPORT_LABELS)
+				vv_json_text(j, NULL, of[k].label);
+		}
+	}
+	if (total)
+		vv_json_end(j);
+	if (total > VV_REPORT_LABELS)
+		vv_json_number(j, "labels_total", total);
+}
+
 static void put_epochs(struct vv_json *j, const struct vv_report_lineage *r)
 {
 	vv_json_array(j, "epochs");
@@ -38,13 +62,16 @@ static void put_epochs(struct vv_json *j, const struct vv_report_lineage *r)
 		vv_json_number(j, "last", e->last);
 		vv_json_number(j, "n", e->n);
 		if (e->time_ns)
-			vv_json_number(j, "time_ms", e->time_ns / 1000000);
+			vv_json_number(j, "time_ns", e->time_ns);
 		vv_json_number(j, "ranks", e->ranks);
 		vv_json_number(j, "layers", e->layers);
 		vv_json_number(j, "layers_told", e->has_stats);
 		if (e->damaged)
 			vv_json_number(j, "damaged", e->damaged);
+		if (e->restarts && !r->restore.files.any)
+			vv_json_number(j, "restarts", e->restarts);
 		put_figures(j, e);
+		put_labels(j, &r->listing, e);
 		vv_json_end(j);
 	}
 	vv_json_end(j);
@@ -66,7 +93,7 @@ static void put_totals(struct vv_json *j, const struct vv_report_lineage *r)
 
 static void put_ranks(struct vv_json *j, const struct vv_report_lineage *r)
 {
-	vv_json_array(j, "ranks");
+	vv_json_array(j, "per_rank");
 	for (size_t i = 0; i < r->n_ranks; i++) {
 		const struct vv_report_row *k = &r->rank[i];
 
@@ -321,11 +348,26 @@ static void put_problems(struct vv_json *j, const struct vv_report_lineage *r)
 	vv_json_number(j, "problems_total", r->n_problems);
 }
 
+static void put_verified(struct vv_json *j, const struct vv_last_verify *v)
+{
+	if (!v->time_ns)
+		return;
+	vv_json_object(j, "verified");
+	vv_json_text(j, "time", vv_text_iso(v->time_ns).s);
+	vv_json_number(j, "time_ns", v->time_ns);
+	vv_json_number(j, "n_problems", v->problems);
+	vv_json_number(j, "epochs", v->epochs);
+	vv_json_number(j, "newest", v->newest);
+	vv_json_end(j);
+}
+
 void vv_report_json_put(const struct vv_report_lineage *r, struct vv_json *j)
 {
 	vv_json_object(j, NULL);
 	vv_json_text(j, "lineage", r->lin.name);
 	vv_json_text(j, "created", vv_text_iso(r->lin.created_ns).s);
+	vv_json_number(j, "created_ns", r->lin.created_ns);
+	put_verified(j, &r->verified);
 	put_totals(j, r);
 	put_epochs(j, r);
 	put_ranks(j, r);

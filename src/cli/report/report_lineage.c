@@ -6,6 +6,7 @@
 #include "cli/report/report.h"
 #include "cli/report/report_heat.h"
 #include "cli/report/report_restore.h"
+#include "engine/lineage/provenance.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,10 +33,10 @@ struct report_lineage_look { /* a layer */
 struct report_lineage_walk {
 	struct vv_report_lineage *r;
 	struct vv_verb_context *job;
-	struct vv_listing listing;
 	const struct vv_report_limits *limits;
 	size_t first;    /* number of the first epoch that is shown */
 	uint64_t newest; /* the epoch that ranks and restore describe; 0: there is none */
+	uint64_t session; /* the token of the last epoch's session; 0: not known */
 	uint64_t per_row, per_rank;
 	struct report_lineage_item item[BATCH];
 	size_t n_items;
@@ -124,7 +125,7 @@ static int take_head(struct report_lineage_walk *w, struct report_lineage_look *
 	struct vv_report_row *row = k->item->epoch == w->newest ? rank_row(w, k->rank) : NULL;
 	int rc;
 
-	if (k->rc && vv_verb_context_is_dropped(&w->r->lin, k->item->epoch)) {
+	if (k->rc && vv_catalog_is_dropped(&w->r->lin, k->item->epoch)) {
 		k->item->rc = VV_ENOENT;
 		return 0;
 	}
@@ -140,7 +141,7 @@ static int take_head(struct report_lineage_walk *w, struct report_lineage_look *
 		count_head(row, &k->file->head);
 	rc = vv_report_heat_add(&w->r->heat, w->job, &w->r->lin, &k->item->commit, &k->file->head, column);
 	if (rc && rc != VV_ENOMEM) {
-		if (!vv_verb_context_is_dropped(&w->r->lin, k->item->epoch))
+		if (!vv_catalog_is_dropped(&w->r->lin, k->item->epoch))
 			note(w->r, k->item->epoch, vv_err_last());
 		rc = 0;
 	}
@@ -181,7 +182,7 @@ static void read_commit(void *arg, size_t i)
 
 	e->rc = vv_catalog_commit(&w->r->lin, e->epoch, &e->commit);
 	if (e->rc == 0)
-		e->rc = vv_catalog_locate_layers(&w->listing, &e->commit, &e->where);
+		e->rc = vv_catalog_locate_layers(&w->r->listing, &e->commit, &e->where);
 	if (e->rc)
 		vv_err_save(e->rc, &e->error);
 }
@@ -214,12 +215,24 @@ static void take_commit(struct report_lineage_walk *w, struct report_lineage_ite
 	}
 }
 
+/* Does the epoch begin another session than the one before it? The program has restarted then. */
+static bool is_restart(struct report_lineage_walk *w, uint64_t epoch)
+{
+	uint64_t token = vv_provenance_token(&w->r->lin, epoch), before = w->session;
+
+	w->session = token ? token : before;
+	return token && before && token != before;
+}
+
 /* An epoch that was dropped since the listing is left out. */
 static void take_epoch(struct report_lineage_walk *w, const struct report_lineage_item *e, size_t number)
 {
+	struct vv_report_row *row = &w->r->epoch[(number - w->first) / w->per_row];
+
 	if (e->rc == VV_ENOENT)
 		return;
-	add_epoch(&w->r->epoch[(number - w->first) / w->per_row], &e->sums);
+	add_epoch(row, &e->sums);
+	row->restarts += is_restart(w, e->epoch);
 	add_epoch(&w->r->all, &e->sums);
 	if (e->sums.v[VV_REPORT_BLOCKED] > w->r->blocked_most_ns)
 		w->r->blocked_most_ns = e->sums.v[VV_REPORT_BLOCKED];
@@ -254,10 +267,10 @@ static int walk_epochs(struct report_lineage_walk *w)
 {
 	int rc = 0;
 
-	for (size_t i = w->first; rc == 0 && i < w->listing.n_epochs; i += BATCH) {
+	for (size_t i = w->first; rc == 0 && i < w->r->listing.n_epochs; i += BATCH) {
 		w->n_items = 0;
-		for (size_t k = i; k < w->listing.n_epochs && w->n_items < BATCH; k++)
-			w->item[w->n_items++] = (struct report_lineage_item){ .epoch = w->listing.epoch[k] };
+		for (size_t k = i; k < w->r->listing.n_epochs && w->n_items < BATCH; k++)
+			w->item[w->n_items++] = (struct report_lineage_item){ .epoch = w->r->listing.epoch[k] };
 		rc = take_batch(w, i);
 	}
 	return rc;
@@ -268,8 +281,8 @@ static int walk_epochs(struct report_lineage_walk *w)
 /* Finds the newest epoch with a readable record. */
 static int find_newest(struct report_lineage_walk *w, struct vv_commit *c)
 {
-	for (size_t i = w->listing.n_epochs; i-- > 0;) {
-		int rc = vv_catalog_commit(&w->r->lin, w->listing.epoch[i], c);
+	for (size_t i = w->r->listing.n_epochs; i-- > 0;) {
+		int rc = vv_catalog_commit(&w->r->lin, w->r->listing.epoch[i], c);
 
 		if (rc == 0)
 			w->newest = c->epoch;
@@ -283,7 +296,7 @@ static int find_newest(struct report_lineage_walk *w, struct vv_commit *c)
 static int plan(struct report_lineage_walk *w, const struct vv_commit *c)
 {
 	struct vv_report_lineage *r = w->r;
-	uint64_t n = w->listing.n_epochs, ranks = c->n_ranks ? c->n_ranks : 1, most = w->limits->newest;
+	uint64_t n = w->r->listing.n_epochs, ranks = c->n_ranks ? c->n_ranks : 1, most = w->limits->newest;
 
 	if (!most)
 		most = w->limits->heads / ranks ? w->limits->heads / ranks : 1;
@@ -302,9 +315,9 @@ static int plan(struct report_lineage_walk *w, const struct vv_commit *c)
 		r->rank[i].last = (i + 1) * w->per_rank < c->n_ranks ? (i + 1) * w->per_rank - 1 : c->n_ranks - 1;
 		r->rank[i].n = r->rank[i].last - r->rank[i].first + 1;
 	}
-	for (size_t i = 0; i < w->listing.n_layers; i++)
-		r->on_disk += w->listing.layer[i].size;
-	r->n_layers = w->listing.n_layers;
+	for (size_t i = 0; i < w->r->listing.n_layers; i++)
+		r->on_disk += w->r->listing.layer[i].size;
+	r->n_layers = w->r->listing.n_layers;
 	return r->epoch && r->rank ? 0 : VV_ENOMEM;
 }
 
@@ -340,7 +353,7 @@ static int dry_run(struct vv_report_lineage *r)
 	enum { TRIES = 10 };
 
 	for (int i = 0; i < TRIES; i++) {
-		r->gc_rc = vv_gc_run(&r->lin, true, &r->gc);
+		r->gc_rc = vv_gc_run(&r->lin, 0, VV_GC_DRY_RUN, NULL, &r->gc);
 		if ((r->gc_rc != VV_EDAMAGED && r->gc_rc != VV_ENOENT) || !is_written(&r->lin))
 			break;
 	}
@@ -376,7 +389,7 @@ int vv_report_lineage_load(struct vv_report_lineage *r, struct vv_verb_context *
 	w->job = job;
 	w->limits = limits;
 	if (rc == 0)
-		rc = vv_catalog_list(&r->lin, 0, &w->listing);
+		rc = vv_catalog_list(&r->lin, 0, &w->r->listing);
 	if (rc == 0)
 		rc = find_newest(w, &newest);
 	if (rc == 0)
@@ -387,12 +400,13 @@ int vv_report_lineage_load(struct vv_report_lineage *r, struct vv_verb_context *
 		rc = find_sources(w, &newest);
 	if (rc == 0)
 		rc = dry_run(r);
+	if (rc == 0)
+		r->verified = vv_last_verify_read(&r->lin);
 	if (rc == 0) {
 		vv_report_heat_finish(&r->heat);
 		close_rows(r);
 	}
 	vv_commit_fini(&newest);
-	vv_catalog_listing_fini(&w->listing);
 	vv_mem_free(w);
 	return rc;
 }
@@ -404,6 +418,7 @@ void vv_report_lineage_fini(struct vv_report_lineage *r)
 	vv_mem_free(r->epoch);
 	vv_mem_free(r->rank);
 	vv_mem_free(r->gc_error);
+	vv_catalog_listing_fini(&r->listing);
 	vv_report_heat_fini(&r->heat);
 	vv_report_restore_fini(&r->restore);
 	*r = (struct vv_report_lineage){ 0 };

@@ -6,6 +6,7 @@
 #include "cli/report/report.h"
 #include "cli/report/report_heat.h"
 #include "cli/report/report_restore.h"
+#include "engine/upkeep/last_verify.h"
 
 struct vv_report_problem {
 	uint64_t epoch;
@@ -14,6 +15,7 @@ struct vv_report_problem {
 
 struct vv_report_lineage {
 	struct vv_lineage lin;
+	struct vv_listing listing;
 	uint64_t n_epochs;  /* in the store */
 	uint64_t n_shown;   /* the newest of them, which the rest describes */
 	uint64_t on_disk;   /* bytes of all layers that exist now */
@@ -31,6 +33,7 @@ struct vv_report_lineage {
 	struct vv_gc_report gc;
 	struct vv_report_problem problem[VV_REPORT_PROBLEMS];
 	uint64_t n_problems; /* including those that are not listed */
+	struct vv_last_verify verified;
 };
 
 struct vv_report_limits {

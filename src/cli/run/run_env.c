@@ -119,6 +119,8 @@ int vv_run_env_terms(const struct vv_run_plan *plan, const char *events)
 		rc = vv_run_env_restart(plan->first);
 	if (rc == 0 && plan->globals)
 		rc = set(VV_RUN_PROTOCOL_GLOBALS, "1");
+	if (rc == 0 && plan->free_unreachable)
+		rc = set(VV_RUN_PROTOCOL_FREE_UNREACHABLE, "1");
 	if (rc == 0 && plan->mpi_as_asked)
 		rc = set(VV_RUN_PROTOCOL_MPI, "asked");
 	if (rc == 0 && events)

@@ -58,6 +58,13 @@ int vv_run_epochs_check(struct vv_run_epochs *e, uint64_t epoch)
 	return rc;
 }
 
+int vv_run_epochs_look_up(struct vv_run_epochs *e, struct vv_spec *spec)
+{
+	int rc = open_lineage(e);
+
+	return rc ? rc : vv_spec_look_up(spec, &e->lin);
+}
+
 int vv_run_epochs_newest(struct vv_run_epochs *e, uint64_t before, uint64_t *epoch)
 {
 	int rc = open_lineage(e);
@@ -82,6 +89,7 @@ static int is_bad(struct vv_run_epochs *e, uint64_t epoch)
 		rc = vv_verb_context_start_pool(e->plan->job);
 	if (rc == 0)
 		rc = vv_verify_run(&e->lin, e->plan->job->pool, epoch, false, ignore, NULL, NULL, &report);
+	vv_affected_epochs_fini(&report.affected);
 	return rc == VV_ENOENT || rc == VV_EDAMAGED || report.problems ? 1 : rc;
 }
 

@@ -16,6 +16,8 @@ struct vv_run_epochs {
 int vv_run_epochs_make_store(struct vv_run_epochs *e);
 /* VV_ENOENT if the epoch does not exist. */
 int vv_run_epochs_check(struct vv_run_epochs *e, uint64_t epoch);
+/* Replaces words such as a label by the number of an existing epoch; VV_ENOENT if there is none. */
+int vv_run_epochs_look_up(struct vv_run_epochs *e, struct vv_spec *spec);
 /* The newest epoch below `before`; 0: there is none. */
 int vv_run_epochs_newest(struct vv_run_epochs *e, uint64_t before, uint64_t *epoch);
 /* The newest intact epoch below `before`: all the data that it needs is read. */

@@ -61,7 +61,7 @@ static int add_environment(struct vv_run_launch *l)
 
 int vv_run_launch_init(struct vv_run_launch *l, const struct vv_run_plan *plan)
 {
-	static const char *const inner[] = { "run", "--rank", "--" };
+	static const char *const inner[] = { "run", "--as-rank", "--" };
 	char exe[PATH_MAX];
 	int rc = vv_run_env_self(exe);
 

@@ -1,5 +1,5 @@
 /* The command line that starts a program of many ranks: a launcher, and for each rank `varve run
- * --rank`, which becomes the program. */
+ * --as-rank`, which becomes the program. */
 #ifndef VV_CLI_RUN_RUN_LAUNCH_H
 #define VV_CLI_RUN_RUN_LAUNCH_H
 

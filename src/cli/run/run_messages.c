@@ -97,7 +97,7 @@ void vv_run_messages_durable(const struct vv_run_messages *t, uint64_t epoch, ui
 		vv_json_number(&j, "bytes_layer", stored);
 		end(t, &j);
 	} else {
-		vv_run_messages_line(t, "durable", epoch, "epoch %" PRIu64 " is durable: %s held, %s stored", epoch, vv_text_size(memory).s,
+		vv_run_messages_line(t, "durable", epoch, "epoch %" PRIu64 " is durable: %s in memory, layer of %s", epoch, vv_text_size(memory).s,
 				 vv_text_size(stored).s);
 	}
 }
@@ -108,9 +108,9 @@ static void format_epochs(const struct vv_run_sums *s, char *out, size_t size)
 	const char *plural = s->epochs == 1 ? "" : "s";
 
 	if (s->measured == s->epochs)
-		snprintf(out, size, "%" PRIu64 " epoch%s, %s held, %s stored", s->epochs, plural, vv_text_size(s->memory).s, vv_text_size(s->stored).s);
+		snprintf(out, size, "%" PRIu64 " epoch%s, %s in memory, layers of %s", s->epochs, plural, vv_text_size(s->memory).s, vv_text_size(s->stored).s);
 	else if (s->measured)
-		snprintf(out, size, "%" PRIu64 " epochs (%s held, %s stored by %" PRIu64 " of them; the rest were gone before they were measured)", s->epochs,
+		snprintf(out, size, "%" PRIu64 " epochs (%s in memory, layers of %s, of %" PRIu64 " of them; the rest were gone before they were measured)", s->epochs,
 			 vv_text_size(s->memory).s, vv_text_size(s->stored).s, s->measured);
 	else
 		snprintf(out, size, "%" PRIu64 " epoch%s (gone before measured)", s->epochs, plural);

@@ -18,6 +18,7 @@ struct vv_run_plan {
 	uint64_t rehearse;
 	double grace_s;
 	bool globals;
+	bool free_unreachable;
 	bool mpi_as_asked;      /* the program chooses MPI's thread level */
 	bool last;              /* SIGUSR1 asks for the last checkpoint, as SIGTERM does */
 	int signal;             /* the request signal of the program; 0: none */

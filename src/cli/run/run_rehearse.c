@@ -244,7 +244,7 @@ static void name_region(const struct rehearsal *r, const char *name, char out[VV
 /* Prints the beginning of the difference. */
 static void print_where(const struct vv_diff_region *d, char out[WHERE])
 {
-	uint64_t element = d->a && d->typed ? d->first / vv_head_type_size(d->a->type) : 0;
+	uint64_t element = d->a && d->typed ? d->first / vv_head_element_size(d->a) : 0;
 	char index[sizeof(struct vv_text_long) + 16] = "";
 
 	if (!d->a || !d->b) {

@@ -22,6 +22,8 @@
 static const double tick = 0.1; /* seconds between two reads of the events */
 /* seconds that others may hold the lineage: ranks that die on other hosts */
 static const double letting_go = 2, letting_go_after_death = 10;
+/* an exit with an error so soon, before any checkpoint, would only be repeated */
+static const double at_once = 1;
 
 enum { DEATHS = 2 };                           /* at one epoch: then the epoch is at fault */
 /* LAST: the last checkpoint was requested */
@@ -55,7 +57,7 @@ struct run_watch {
 		 * none */
 		uint64_t base;
 		uint64_t taken, durable, failed; /* the newest of each */
-		double taken_at, safe_at;        /* work done since then is lost if it dies */
+		double started, taken_at, safe_at; /* work done since safe_at is lost if it dies */
 		enum stage stage;
 		uint64_t before_last; /* the last checkpoint is above this */
 		double deadline;
@@ -118,7 +120,7 @@ static int start(struct run_watch *w)
 	if (rc == 0)
 		rc = vv_child_start(&how, &w->run.pid);
 	vv_run_guard_set(&w->guard, w->run.pid);
-	w->run.safe_at = vv_clock_s();
+	w->run.started = w->run.safe_at = vv_clock_s();
 	if (rc == 0)
 		REPORT(w, "started", 0, "process %d started: %s, lineage '%s' of '%s'", (int)w->run.pid, how.argv[0], p->lineage, p->store);
 	return rc;
@@ -126,7 +128,8 @@ static int start(struct run_watch *w)
 
 static void signal_group(const struct run_watch *w, int sig)
 {
-	kill(-w->run.pid, sig);
+	if (w->run.pid > 0) /* kill(0) would signal our own group */
+		kill(-w->run.pid, sig);
 }
 
 static void terminate(struct run_watch *w)
@@ -250,7 +253,7 @@ static void handle_start(struct run_watch *w, const struct vv_run_event *e)
 	w->run.base = e->kind == VV_RUN_EVENT_RESTORED ? e->epoch : 0;
 	w->run.safe_at = now;
 	if (w->run.base)
-		REPORT(w, e->word, e->epoch, "the program continues from epoch %" PRIu64, e->epoch);
+		REPORT(w, e->word, e->epoch, "the program continues from epoch %" PRIu64 "%s%s", e->epoch, e->text[0] ? "; " : "", e->text);
 	else
 		REPORT(w, e->word, 0, "the program begins at its start");
 	if (w->run.wished)
@@ -543,6 +546,15 @@ static bool is_absent(const struct run_watch *w)
 	return !w->run.ready && (code == VV_RUN_COMMAND_ABSENT || code == VV_RUN_COMMAND_CLOSED);
 }
 
+/* An error of its own, in its arguments or its input. A shell reports the signal that killed its
+ * command as a status above 128: that is a crash. */
+static bool is_mistaken(const struct run_watch *w)
+{
+	bool begun = w->run.taken || w->run.durable || (w->run.ready && w->run.base);
+
+	return !begun && WIFEXITED(w->run.status) && WEXITSTATUS(w->run.status) <= 128 && w->died - w->run.started < at_once;
+}
+
 static bool again(struct run_watch *w)
 {
 	char words[VV_CHILD_WORDS];
@@ -570,6 +582,11 @@ static bool again(struct run_watch *w)
 	w->sums.lost_s += w->died - w->run.safe_at;
 	if (w->run.refused)
 		return after_refusal(w);
+	if (is_mistaken(w)) {
+		WARN(w, "stopped", 0, "that was within %s of its start, and before any checkpoint: it is not started again", vv_text_duration(at_once).s);
+		give_up(w);
+		return false;
+	}
 	if (!after_death(w))
 		return false;
 	w->sums.restarts++;

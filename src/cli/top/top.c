@@ -118,7 +118,8 @@ static int read_epochs(struct vv_top *t)
 		rc = rc == VV_ENOENT ? 0 : rc; /* dropped since it was listed */
 	}
 	t->older = t->count - t->n_epochs;
-	vv_catalog_listing_fini(&l);
+	vv_catalog_listing_fini(&t->listing);
+	t->listing = l;
 	return rc;
 }
 
@@ -351,6 +352,11 @@ void vv_top_init(struct vv_top *t, const struct vv_lineage *lin, const struct vv
 	*t = (struct vv_top){ .lin = lin, .rate = -1, .due = due_of(conf) };
 	if (is_set(&t->due))
 		t->due_by = "the options here";
+}
+
+void vv_top_fini(struct vv_top *t)
+{
+	vv_catalog_listing_fini(&t->listing);
 }
 
 /* The rate by the growth of the pending epoch; or, if nothing of it is visible, by all writes of

@@ -41,6 +41,7 @@ struct vv_top_read { /* at one moment */
 
 struct vv_top { /* over time */
 	const struct vv_lineage *lin;
+	struct vv_listing listing; /* of the last read, with the labels */
 	struct vv_top_epoch epoch[VV_TOP_EPOCHS]; /* ascending */
 	size_t n_epochs;
 	uint64_t count;     /* of the epochs in the store */
@@ -56,6 +57,7 @@ struct vv_top { /* over time */
 
 /* Takes the options of this command. */
 void vv_top_init(struct vv_top *t, const struct vv_lineage *lin, const struct vv_conf *conf);
+void vv_top_fini(struct vv_top *t);
 /* Reads the state again. */
 int vv_top_read(struct vv_top *t, const struct vv_conf *conf);
 

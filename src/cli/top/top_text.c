@@ -1,7 +1,9 @@
 #include "cli/top/top_text.h"
 #include "base/err.h"
+#include "cli/base/show_labels.h"
 #include "cli/base/text.h"
 #include "cli/top/top.h"
+#include "engine/lineage/label.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -104,14 +106,14 @@ static void print_failure(const struct vv_top *t, struct vv_buf *out)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-enum column { EPOCH, AGE, RANKS, MEMORY, STORED, LAYER, LESS, BLOCKED, FLUSH, STORED_AT, COLUMNS };
+enum column { EPOCH, AGE, RANKS, MEMORY, STORED, LAYER, LESS, BLOCKED, FLUSH, STORED_AT, LABELS, COLUMNS };
 
 static const char *const heads[COLUMNS] = { ">EPOCH", ">AGE",  ">RANKS",   ">MEMORY", ">STORED",
-					    ">LAYER", ">LESS", ">BLOCKED", ">FLUSH",  ">STORED AT" };
+					    ">LAYER", ">LESS", ">BLOCKED", ">FLUSH",  ">STORED AT", "<LABELS" };
 
 /* The order in which columns are left out if there is no room: the epoch and its stored bytes
- * stay. */
-static const enum column spare[] = { LAYER, STORED_AT, RANKS, MEMORY, LESS, AGE, FLUSH, BLOCKED };
+ * stay. The first one is left out if there are no labels. */
+static const enum column spare[] = { LABELS, LAYER, STORED_AT, RANKS, MEMORY, LESS, AGE, FLUSH, BLOCKED };
 
 enum { SPARE = sizeof(spare) / sizeof(spare[0]) };
 
@@ -142,6 +144,8 @@ static void put_cell(struct vv_text_table *tab, const struct vv_top *t, const st
 {
 	if (c == EPOCH)
 		vv_text_cell(tab, "%" PRIu64, e->epoch);
+	else if (c == LABELS)
+		tab->failed |= vv_show_labels_cell(tab, &t->listing, e->epoch) < 0;
 	else if (e->damaged)
 		vv_text_cell(tab, "%s", c == STORED ? "damaged" : "-");
 	else if (c == AGE)
@@ -185,13 +189,22 @@ static size_t first_line(const struct vv_buf *text)
 	return end ? (size_t)(end - text->p) : text->n;
 }
 
+static bool has_labels(const struct vv_top *t)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->n_epochs && !n; i++)
+		(void)vv_label_of(&t->listing, t->epoch[i].epoch, &n);
+	return n;
+}
+
 /* Prints as many columns as fit. */
 static int print_table(const struct vv_top *t, size_t columns, size_t rows, struct vv_buf *out)
 {
 	struct vv_buf text = { 0 };
 	int rc = 0;
 
-	for (size_t left_out = 0; rc == 0 && left_out <= SPARE; left_out++) {
+	for (size_t left_out = has_labels(t) ? 0 : 1; rc == 0 && left_out <= SPARE; left_out++) {
 		text.n = 0;
 		rc = put_table(t, rows, left_out, &text);
 		if (first_line(&text) <= columns)
@@ -375,6 +388,7 @@ void vv_top_text_json(const struct vv_top *t, struct vv_json *j)
 		}
 		if (e->durable_s > 0)
 			vv_json_real(j, "seconds_durable", e->durable_s);
+		vv_show_labels_put(j, &t->listing, e->epoch);
 		vv_json_end(j);
 	}
 	vv_json_end(j);
