@@ -1,0 +1,570 @@
+"""The state of a training program: models, optimizers, schedulers and plain state, as regions and two texts."""
+from __future__ import annotations
+
+import collections
+import ctypes
+import json
+import operator
+import os
+import sys
+import typing
+import warnings
+
+import torch
+import torch.distributed as dist
+
+from ._declare import Memory, memory_of
+from ._native import LATEST, Damaged, Invalid, Mismatch, NotFound, RegionInfo, check, encode, native
+from ._session import DoneFunction, Group, Session
+from ._tensors import Layout, View, view_of
+from ._tree import Decoder, Encoder, Kept, leaves_of
+
+_TENSORS = {torch.Tensor, torch.nn.Parameter}
+_KIND = operator.attrgetter("dtype", "requires_grad")
+NODES, VIEWS = "torch.nodes.json", "torch.views.json"  # regions: the values, and where the tensors are
+_FORMAT = 1
+
+
+class Collected:
+    """The nodes of some values, with their tensors and arrays. A leaf is a number of a tensor, or the next number counted from -1 down."""
+
+    def __init__(self, values: dict[str, typing.Any], keeps: bool):
+        self.paths: list[str] = []
+        self.tensors: list[torch.Tensor] = []
+        self.arrays: dict[str, typing.Any] = {}
+        encoder = Encoder(self._leaf, keeps, self._leaves)
+        self.nodes = {name: encoder.encode(value, name) for name, value in values.items()}
+        if len(set(self.paths)) < len(self.paths):  # {"a": {"b": t}, "a.b": u}
+            self.paths = _unique(self.paths)
+
+    def _leaves(self, path: str, values: dict[str, typing.Any]) -> int | None:
+        """Many tensors at once."""
+        if not set(map(type, values.values())) <= _TENSORS:
+            return None
+        first = len(self.tensors)
+        self.tensors.extend(values.values())
+        self.paths.extend([f"{path}.{k}" for k in values] if path else values)
+        return first
+
+    def _leaf(self, path: str, value: typing.Any) -> int | None:
+        if isinstance(value, torch.Tensor):
+            self.paths.append(path)
+            self.tensors.append(value)
+            return len(self.tensors) - 1
+        numpy = sys.modules.get("numpy")
+        if numpy and isinstance(value, numpy.ndarray):
+            while path in self.arrays:
+                path += "#array"
+            self.arrays[path] = value
+            return -len(self.arrays)
+        return None
+
+    def signature(self) -> list[typing.Any]:
+        """Equal if no tensor has moved."""
+        each = torch.Tensor
+        try:
+            addresses = list(map(each.data_ptr, self.tensors))
+            bits = [list(map(each.is_conj, self.tensors)), list(map(each.is_neg, self.tensors))]
+        except (RuntimeError, NotImplementedError):  # a tensor without memory, which Layout refuses by name
+            return [object()]
+        return [self.paths, addresses, bits, [t.shape for t in self.tensors], list(map(_KIND, self.tensors)), list(map(type, self.tensors)),
+                list(map(each.stride, self.tensors)),
+                [(id(a), a.ctypes.data, a.shape, a.strides, a.dtype, a.flags.writeable) for a in self.arrays.values()]]
+
+
+def _unique(paths: list[str]) -> list[str]:
+    """The second tensor of a path, and those after it, get paths of their own."""
+    taken, seen, out = set(paths), set(), []
+    for path in paths:
+        n, name = 1, path
+        while name in seen or (n > 1 and name in taken):
+            n += 1
+            name = f"{path}#{n}"
+        seen.add(name)
+        out.append(name)
+    return out
+
+
+class Plan:
+    """The regions of collected values, and the text that says which part of which region each tensor is."""
+
+    def __init__(self, collected: Collected):
+        self.layout = Layout(collected.paths, collected.tensors)
+        self.memory = dict(self.layout.memory)
+        self._copies: list[tuple[typing.Any, typing.Any]] = []  # of arrays: to, from
+        arrays = []
+        for path, array in collected.arrays.items():
+            name = self.layout.name(path)
+            in_place = array.flags.c_contiguous and array.flags.writeable
+            held = array if in_place else array.copy(order="C")
+            m = self.memory[name] = memory_of(name, held)
+            if not in_place:
+                self._copies.append((held, array))
+            arrays.append([path, name, m.dtype, list(array.shape)])
+        self.text = json.dumps({"format": _FORMAT, "views": self.layout.views, "arrays": arrays}).encode()
+
+    def refresh(self) -> None:
+        """Copies what is not in one piece in memory into the regions that stand for it."""
+        self.layout.refresh()
+        for to, source in self._copies:
+            to[...] = source
+
+
+class Stored:
+    """The two texts of an epoch. Raises Damaged if they are not what Plan and Collected write."""
+
+    def __init__(self, nodes: bytes, views: bytes, where: str):
+        try:
+            top, places = json.loads(nodes.decode()), json.loads(views.decode())
+            if top["format"] != _FORMAT or places["format"] != _FORMAT:
+                raise Damaged(f"{where} has format {top['format']!r}, and this version knows format {_FORMAT}; update varve")
+            self.objects: dict[str, typing.Any] = top["objects"]
+            self.views = [_view(v) for v in places["views"]]
+            self.arrays = [(str(path), str(name), str(dtype), tuple(map(int, shape))) for path, name, dtype, shape in places["arrays"]]
+            if type(self.objects) is not dict:
+                raise ValueError("not the members that varve writes")
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+            raise Damaged(f"{where}: '{NODES}' or '{VIEWS}' is not the text that varve.torch writes: {e}") from None
+        self.where = where
+
+    def leaves(self, names: typing.Iterable[str]) -> set[int]:
+        """The numbers of the tensors and arrays of these objects."""
+        try:
+            found = [i for name in names for i in leaves_of(self.objects[name])]
+        except (ValueError, KeyError, TypeError, OverflowError, MemoryError, RecursionError) as e:
+            raise Damaged(f"{self.where}: '{NODES}' is not the text that varve.torch writes: {e}") from None
+        if not all(type(i) is int and -len(self.arrays) <= i < len(self.views) for i in found):
+            raise Damaged(f"{self.where}: '{NODES}' names a tensor that '{VIEWS}' does not have")
+        return set(found)
+
+
+def _view(v: list[typing.Any]) -> View:
+    path, region, offset, dtype, shape, stride, device, flags = v
+    ints = type(offset) is int and all(type(i) is int for i in [*shape, *stride])
+    if not ints or len(shape) != len(stride) or not all(type(s) is str for s in (path, dtype, device, flags)) or type(region) not in (str, type(None)):
+        raise ValueError("a tensor without a place")
+    return View(path, region, offset, dtype, tuple(shape), tuple(stride), device, flags)
+
+
+def nodes_text(nodes: dict[str, typing.Any]) -> bytes:
+    return json.dumps({"format": _FORMAT, "objects": nodes}).encode()
+
+
+def device_for(name: str) -> torch.device:
+    """The host, or the GPU that this process uses now."""
+    if name.startswith("cuda") and torch.cuda.is_available():
+        return torch.device("cuda", torch.cuda.current_device())
+    return torch.device("cpu")
+
+
+class Filling:
+    """Memory for the regions of an epoch: the program's own tensors where they have the same place in a region, else new memory."""
+
+    def __init__(self, stored: Stored, leaves: set[int], present: Collected, sizes: typing.Callable[[str], RegionInfo],
+                 device: typing.Any = None):
+        self.device = device  # for new memory; None: where it was
+        self._finished: dict[tuple, torch.Tensor] = {}
+        self.stored, self.leaves, self.present, self.sizes = stored, leaves, present, sizes
+        self.memory: dict[str, Memory] = {}
+        self.tensors: list[torch.Tensor | None] = [None] * len(stored.views)
+        self.arrays: list[typing.Any] = [None] * len(stored.arrays)
+        self.copies: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._mine = dict(zip(present.paths, present.tensors))
+        try:
+            self._place()
+        except (ValueError, RuntimeError, OverflowError) as e:
+            raise Damaged(f"{stored.where}: the places of its tensors are impossible: {e}") from None
+
+    def _place(self) -> None:
+        groups: dict[str, list[int]] = {}
+        for i, view in enumerate(self.stored.views):
+            if i not in self.leaves:
+                continue
+            mine = self._mine.get(view.path)
+            if mine is not None and (str(mine.dtype), tuple(mine.shape)) != (view.dtype, view.shape):
+                raise Mismatch(f"tensor '{view.path}' is {mine.dtype} {list(mine.shape)}, in {self.stored.where} it is {view.dtype} {list(view.shape)}")
+            if view.region is None:
+                self.tensors[i] = mine if mine is not None else view_of(torch.empty(0, device=self._device(view)), view)
+            else:
+                groups.setdefault(view.region, []).append(i)
+        for region, leaves in groups.items():
+            self._fill(region, leaves)
+        self._place_arrays()
+
+    def _device(self, view: View) -> torch.device:
+        return device_for(view.device) if self.device is None else torch.device(self.device)
+
+    def _fill(self, region: str, leaves: list[int]) -> None:
+        info = self.sizes(region)
+        shape = tuple(info.shape[:info.ndim])
+        own = self._own_memory(leaves, info.bytes)
+        if own is not None:
+            self.memory[region] = Memory(own, info.type, shape, "", None, [self._mine[self.stored.views[i].path] for i in leaves])
+            for i in leaves:
+                self.tensors[i] = self._mine[self.stored.views[i].path]
+            return
+        buffer = torch.empty(info.bytes, dtype=torch.uint8, device=self._device(self.stored.views[leaves[0]]))
+        self.memory[region] = Memory(buffer.data_ptr(), info.type, shape, "", None, buffer)
+        made: dict[tuple, torch.Tensor] = {}
+        for i in leaves:
+            view = self.stored.views[i]
+            t = made.get(view[2:])
+            if t is None:
+                t = made[view[2:]] = view_of(buffer, view)
+            mine = self._mine.get(view.path)
+            if mine is not None:
+                self.copies.append((mine, t))
+            self.tensors[i] = t if mine is None else mine
+
+    def _own_memory(self, leaves: list[int], size: int) -> int | None:
+        """The address where the program has all these tensors as the epoch had them."""
+        base, end = None, 0
+        for i in leaves:
+            view = self.stored.views[i]
+            mine = self._mine.get(view.path)
+            if mine is None or tuple(mine.stride()) != view.stride or mine.is_conj() or mine.is_neg() or 0 in view.stride:
+                return None
+            if base is not None and mine.data_ptr() - view.offset != base:
+                return None
+            base = mine.data_ptr() - view.offset
+            end = max(end, view.offset + view.span(mine.element_size()))
+        whole = any(self.stored.views[i].offset == 0 for i in leaves)
+        return base if whole and end == size else None
+
+    def _place_arrays(self) -> None:
+        if not self.stored.arrays:
+            return
+        import numpy
+        for i, (path, region, dtype, shape) in enumerate(self.stored.arrays):
+            if -i - 1 not in self.leaves:
+                continue
+            mine = self.present.arrays.get(path)
+            info = self.sizes(region)
+            try:
+                wanted = numpy.dtype(dtype)
+            except TypeError as e:
+                raise ValueError(str(e)) from None
+            if wanted.hasobject:
+                raise ValueError("objects are not stored")
+            if mine is not None and (mine.dtype, mine.shape) != (wanted, shape):
+                raise Mismatch(f"array '{path}' is {mine.dtype} {list(mine.shape)}, in {self.stored.where} it is {wanted} {list(shape)}")
+            to = mine if mine is not None and mine.flags.c_contiguous and mine.flags.writeable else numpy.empty(shape, wanted)
+            if to.nbytes != info.bytes:
+                raise ValueError(f"array '{path}' has another size")
+            self.memory[region] = memory_of(region, to)
+            if mine is not None and mine.flags.writeable and to is not mine:
+                self.copies.append((mine, to))
+            self.arrays[i] = mine if mine is not None and mine.flags.writeable else to
+
+    def finish(self) -> None:
+        """After the memory has been read."""
+        with torch.no_grad():
+            for to, source in self.copies:
+                if isinstance(to, torch.Tensor):
+                    once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in to.stride())  # each element in memory
+                    to[once].copy_(source[once])
+                else:
+                    to[...] = source
+
+    def leaf(self, number: int) -> typing.Any:
+        if type(number) is not int:
+            raise ValueError("a leaf without a number")
+        return self.tensors[number] if number >= 0 else self.arrays[-number - 1]
+
+    def finished(self, number: int) -> typing.Any:
+        """The leaf as it was: a Parameter, or a tensor that requires a gradient. What was one object is one object."""
+        if type(number) is not int or number < 0:
+            return self.leaf(number)
+        t, view = self.leaf(number), self.stored.views[number]
+        if view.region is not None and view[1:] in self._finished:
+            return self._finished[view[1:]]
+        if "p" in view.flags:
+            t = torch.nn.Parameter(t, requires_grad="g" in view.flags)
+        elif "g" in view.flags:
+            t = t.detach().requires_grad_()
+        self._finished[view[1:]] = t
+        return t
+
+
+# ---- objects of PyTorch ----------------------------------------------------------------------------------------------
+
+
+def state_of(value: typing.Any) -> typing.Any:
+    """The state of a protected object; tensors are the object's own, not copies, where it gives them."""
+    if isinstance(value, torch.nn.Module):
+        return dict(value.state_dict(keep_vars=True))
+    return value if isinstance(value, (dict, torch.Tensor)) or _is_array(value) else value.state_dict()
+
+
+def _is_array(value: typing.Any) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.ndarray)
+
+
+def _check_object(name: str, value: typing.Any) -> None:
+    has_state = callable(getattr(value, "state_dict", None)) and callable(getattr(value, "load_state_dict", None))
+    if not has_state and type(value) is not dict and not isinstance(value, torch.Tensor) and not _is_array(value):
+        raise TypeError(f"'{name}' is of type {type(value).__name__}; protect tensors, arrays, a dict, and objects with state_dict() and "
+                        f"load_state_dict(), such as models, optimizers and schedulers")
+
+
+def _keys(node: typing.Any) -> set[str]:
+    """The names in the node of a dict."""
+    if type(node) is dict and node.get("$") == "leaves":
+        return set(map(str, node["v"][1]))
+    return set(node) if type(node) is dict and "$" not in node else set()
+
+
+def _check_keys(name: str, theirs: set[str], mine: set[str], where: str) -> None:
+    """Of a model: nothing is changed if it has other tensors than the epoch."""
+    missing, extra = sorted(mine - theirs), sorted(theirs - mine)
+    if missing or extra:
+        raise Mismatch(f"'{name}' is another model than in {where}: there is no {', '.join(missing[:5]) or 'lack'}"
+                       f"{' and others' if len(missing) > 5 else ''}; the program has no {', '.join(extra[:5]) or 'lack'}{' and others' if len(extra) > 5 else ''}")
+
+
+def _load_optimizer(name: str, optimizer: torch.optim.Optimizer, state: dict[str, typing.Any], where: str) -> None:
+    """What Optimizer.load_state_dict does, without its copies and without another dtype for the state."""
+    groups, saved = optimizer.param_groups, state["param_groups"]
+    if [len(g["params"]) for g in groups] != [len(g["params"]) for g in saved]:
+        raise Mismatch(f"optimizer '{name}' has parameter groups of {[len(g['params']) for g in groups]} parameters, in {where} they are of "
+                       f"{[len(g['params']) for g in saved]}")
+    parameters = [p for g in groups for p in g["params"]]
+    numbers = [i for g in saved for i in g["params"]]
+    by_number = dict(zip(numbers, parameters))
+    filled: dict[typing.Any, typing.Any] = collections.defaultdict(dict)
+    for key, value in state["state"].items():
+        filled[by_number.get(key, key)] = value
+    restored = [{**g, "params": mine["params"]} for g, mine in zip(saved, groups)]
+    optimizer.__setstate__({"state": filled, "param_groups": restored})
+
+
+def _is_plain_optimizer(value: typing.Any) -> bool:
+    hooks = [getattr(value, f"_optimizer_load_state_dict_{when}_hooks", None) for when in ("pre", "post")]
+    return isinstance(value, torch.optim.Optimizer) and type(value).load_state_dict is torch.optim.Optimizer.load_state_dict and not any(hooks)
+
+
+def _put(name: str, value: typing.Any, state: typing.Any, where: str) -> None:
+    """Gives an object its state. Tensors of it that were filled in place are in `state` as they are."""
+    if isinstance(value, torch.nn.Module):
+        ordered = collections.OrderedDict(state)
+        ordered._metadata = getattr(value.state_dict(), "_metadata", None)  # type: ignore[attr-defined]  # versions of its modules
+        value.load_state_dict(ordered)
+    elif _is_plain_optimizer(value):
+        _load_optimizer(name, value, state, where)
+    elif type(value) is dict:
+        value.clear()
+        value.update(state)
+    elif not isinstance(value, torch.Tensor) and not _is_array(value):
+        value.load_state_dict(state)
+
+
+def group_of(group: typing.Any) -> Group:
+    """ "auto": all ranks of torch.distributed if it is initialised; None: this process alone."""
+    if group not in ("auto", None) and (not dist.is_available() or group is not getattr(dist.group, "WORLD", None)):
+        raise Invalid("the group of a session is all ranks of torch.distributed ('auto'), or this process alone (None)")
+    several = group is not None and dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
+    if not several:
+        return Group()
+    from ._group import TorchGroup
+    return TorchGroup()
+
+
+class Checkpointer:
+    """Saves and restores the whole state of a training program. Tensors are saved from where they are, and restored there.
+
+    >>> import tempfile, torch, varve.torch
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> model = torch.nn.Linear(3, 2)
+    >>> optimizer = torch.optim.Adam(model.parameters())
+    >>> state = {"step": 0}
+    >>> ck = varve.torch.Checkpointer(folder.name, "run1", keep=3)
+    >>> ck.protect(model=model, optimizer=optimizer, state=state)
+    >>> ck.restart()
+    False
+    >>> state["step"] = 7
+    >>> ck.checkpoint()
+    1
+    >>> state["step"] = 8
+    >>> ck.restart(), state["step"]
+    (True, 7)
+    >>> ck.close()
+    >>> folder.cleanup()
+
+    With torch.distributed initialised, all ranks make the same calls, and each rank has its own state. group=None is for a program
+    in which one rank alone uses the checkpointer. Options are those of varve.open().
+    """
+
+    def __init__(self, store: str | os.PathLike, lineage: str, *, group: typing.Any = "auto", **options: typing.Any):
+        self._objects: dict[str, typing.Any] = {}
+        self._signature: list[typing.Any] | None = None
+        self._plan: Plan | None = None
+        self.session = Session(store, lineage, _group=group_of(group), **options)
+
+    def __enter__(self) -> Checkpointer:
+        return self
+
+    def __exit__(self, *error: typing.Any) -> None:
+        self.session.__exit__(*error)
+
+    def __repr__(self) -> str:
+        return f"<varve.torch.Checkpointer {', '.join(self._objects)} in {self.session!r}>"
+
+    def protect(self, **objects: typing.Any) -> None:
+        """Adds objects to save, or replaces them: models, optimizers, schedulers, scalers, loaders and other objects with state_dict() and
+        load_state_dict(); a dict of plain values, tensors and arrays; a tensor; an array. None removes an object."""
+        for name, value in objects.items():
+            if value is not None:
+                _check_object(name, value)
+        for name, value in objects.items():
+            if value is None:
+                self._objects.pop(name, None)
+            else:
+                self._objects[name] = value
+
+    def _collect(self) -> Collected:
+        return Collected({name: state_of(value) for name, value in self._objects.items()}, keeps=True)
+
+    def _forget(self) -> None:
+        for name in list(self.session):
+            del self.session[name]
+        self._signature = self._plan = None
+
+    def _declare(self, collected: Collected) -> Plan:
+        plan, old = Plan(collected), self.session._handle.memory
+        for name in [n for n in old if n not in plan.memory]:
+            del self.session[name]
+        self.session._declare_all({name: m for name, m in plan.memory.items() if name not in old or not old[name].declares_as(m)})
+        old.update(plan.memory)  # the tensors of now keep it
+        return plan
+
+    def checkpoint(self, label: str | None = None) -> int:
+        """Saves the present state as a new epoch, and returns its number. The state may be changed when the call returns."""
+        collected = self._collect()
+        signature = collected.signature()
+        if self._plan is None or signature != self._signature:
+            self._signature = None
+            self._plan = self._declare(collected)
+            self._signature = signature
+            with self.session._handle as pointer:
+                self.session._write(pointer, VIEWS, self._plan.text)
+        self._plan.refresh()
+        if label is not None:
+            self.session.label(label)
+        with self.session._handle as pointer:
+            self.session._write(pointer, NODES, nodes_text(collected.nodes))
+        return self.session.checkpoint()
+
+    def restart(self, epoch: int | str | None = None) -> bool:
+        """Restores the state from an epoch: a number, a label, or the newest intact epoch.
+
+        Returns False if the lineage has no epoch yet. After an exception the state is undefined, except after Mismatch.
+        """
+        session = self.session
+        number = session._number(epoch)
+        self._forget()
+        with session._handle as pointer:
+            session._drop_text(pointer)
+            if check(native().varve_restart(pointer, number)) == 0:  # no region: it only finds the epoch, the same on all ranks
+                return False
+            number = native().varve_epoch(pointer)
+        damage = self._try(number)
+        if damage and epoch is not None:
+            raise damage
+        for e in session._older(number) if damage else ():
+            warnings.warn(f"{damage}; epoch {e} is tried", RuntimeWarning, stacklevel=2)
+            damage = self._try(e)
+            if damage is None:
+                break
+        if damage:
+            raise damage
+        return True
+
+    def _stored(self, number: int) -> Stored:
+        session, where = self.session, f"epoch {number} of lineage '{self.session._lineage}'"
+        with session._handle as pointer:
+            return Stored(session._read(pointer, number, NODES), session._read(pointer, number, VIEWS), where)
+
+    def _fill(self, number: int) -> tuple[Stored, Filling]:
+        stored, present = self._stored(number), self._collect()
+        for name, value in self._objects.items():
+            if name not in stored.objects:
+                raise NotFound(f"{stored.where} has no '{name}'; protect it after the restart")
+            if isinstance(value, torch.nn.Module):
+                _check_keys(name, _keys(stored.objects[name]), _keys(present.nodes[name]), stored.where)
+
+        with self.session._handle as pointer:
+            def size(region: str) -> RegionInfo:
+                info = RegionInfo()
+                check(native().varve_region_sized(pointer, number, encode("name", region), ctypes.byref(info), ctypes.sizeof(info)))
+                return info
+
+            return stored, Filling(stored, stored.leaves(self._objects), present, size)
+
+    def _agree(self, error: Exception | None) -> Exception | None:
+        """The error of this rank, or one that another rank has had."""
+        worst = {type(None): 2, Damaged: 1}.get(type(error), 0)
+        least = self.session._handle.group.least(worst)
+        if error is not None and (least == 1 or worst == 0):
+            return error
+        if least == 2:
+            return None
+        return Damaged("the epoch is damaged on another rank") if least == 1 else Mismatch("another rank could not restart; its message says why")
+
+    def _try(self, number: int) -> Damaged | None:
+        error: Exception | None = None
+        try:
+            stored, filling = self._fill(number)
+        except Exception as e:
+            error = e
+        error = self._agree(error)
+        if isinstance(error, Damaged):
+            return error
+        if error:
+            raise error
+        try:
+            self.session._declare_all(filling.memory)
+            with self.session._handle as pointer:
+                check(native().varve_restart(pointer, number))
+        except Damaged as e:
+            self._forget()
+            return e
+        filling.finish()
+        self._give(stored, filling)
+        return None
+
+    def _give(self, stored: Stored, filling: Filling) -> None:
+        decoder = Decoder(filling.leaf)
+        for name, value in self._objects.items():
+            try:
+                state = decoder.decode(stored.objects[name], state_of(value))
+            except Kept as e:
+                raise Mismatch(f"'{name}' has the function {e} in {stored.where}, and another one, or none, in the program; functions are not stored") from None
+            except (ValueError, KeyError, TypeError, IndexError, RecursionError) as e:
+                raise Damaged(f"{stored.where}: the state of '{name}' is not what varve.torch writes: {e}") from None
+            _put(name, value, state, stored.where)
+
+    def due(self) -> bool:
+        """See Session.due()."""
+        return self.session.due()
+
+    def wait(self, timeout: float | None = None, epoch: int | None = None) -> bool:
+        """See Session.wait()."""
+        return self.session.wait(timeout, epoch)
+
+    async def durable(self, epoch: int | None = None) -> int:
+        """See Session.durable()."""
+        return await self.session.durable(epoch)
+
+    def on_done(self, function: DoneFunction | None) -> None:
+        """See Session.on_done()."""
+        self.session.on_done(function)
+
+    @property
+    def epoch(self) -> int:
+        """The number of the newest epoch of this session, taken or restarted from; 0 if there is none."""
+        return self.session.epoch
+
+    def close(self) -> None:
+        """See Session.close()."""
+        self.session.close()

@@ -1,0 +1,500 @@
+"""A session: the only writer of a lineage."""
+from __future__ import annotations
+
+import collections.abc
+import ctypes
+import os
+import queue
+import sys
+import threading
+import typing
+import warnings
+import weakref
+
+from . import _values
+from ._declare import PLAIN, Memory, memory_of, plain
+from ._native import LATEST, Array, Damaged, Error, Field, Invalid, Mismatch, NotFound, RegionInfo, check, encode, is_interposed, native, options_text
+from ._parts import Parts
+
+_SLICE = 0.1  # seconds of a wait, after which Python may handle a signal
+DoneFunction = typing.Callable[[int, typing.Optional[Error]], object]
+
+
+def open(store: str | os.PathLike, lineage: str, **options: typing.Any) -> Session:
+    """Opens a lineage as its only writer. The store and the lineage are created if they do not exist.
+
+    Options are those of varve.conf(5), with underscores for dashes: keep=3, keep_every=10, codec="zstd", interval="10m".
+
+    Without libvarve_interpose.so (`python3 -m varve PROGRAM` loads it) the default is mode="sync": checkpoint() returns when the epoch is
+    durable. Otherwise it is "async". The keyword and the variable VARVE_MODE decide before this default.
+    """
+    return Session(store, lineage, **options)
+
+
+class Group:
+    """The processes of a session: this one. varve.mpi and varve.torch have groups of several."""
+    rank, size = 0, 1
+    any_thread = True  # may any thread of a process wait for an epoch?
+
+    def open(self, *arguments: typing.Any) -> int:
+        """varve_open, or its collective form."""
+        return native().varve_open(*arguments)
+
+    def least(self, number: int) -> int:
+        """The least of the numbers of all processes."""
+        return number
+
+
+class _Handle:
+    """The session of the library, with the memory that it may read. It outlives its Session until it is closed."""
+
+    def __init__(self, pointer: int, about: str, group: Group):
+        self.pointer = pointer
+        self.about = about
+        self.group = group  # the library calls it until the session is closed
+        self.pid = os.getpid()
+        self.memory: dict[str, Memory] = {}
+        self.texts: dict[str, _values.Buffer] = {}
+        self.change = threading.Condition()
+        self.inside = 0
+        self.is_closed = False
+
+    def __enter__(self) -> int:
+        """The beginning of a call."""
+        if self.pid != os.getpid():
+            raise Invalid(f"{self.about} belongs to process {self.pid}; a child of fork opens a session of its own")
+        with self.change:
+            if self.is_closed:
+                raise Invalid(f"{self.about} is closed; open another one")
+            self.inside += 1
+        return self.pointer
+
+    def __exit__(self, *_: object) -> None:
+        with self.change:
+            self.inside -= 1
+            self.change.notify_all()
+
+    def close(self) -> None:
+        """Lets calls of other threads end, then closes."""
+        if self.pid == os.getpid():
+            with self.change:
+                if self.is_closed:
+                    return
+                self.is_closed = True
+                while self.inside:
+                    self.change.wait()
+        rc = native().varve_close(self.pointer)
+        self.memory.clear()
+        check(rc)
+
+    def wait_for(self, epoch: int, seconds: float) -> bool:
+        with self as pointer:
+            return check(native().varve_wait_for(pointer, epoch, seconds)) == 1
+
+
+def _finish(handle: _Handle) -> None:
+    """At the end of the program, or of a Session that nobody closed."""
+    try:
+        handle.close()
+    except Error as e:
+        print(f"varve: {handle.about}: {e}", file=sys.stderr)
+
+
+class _Done:
+    """A thread that waits for each epoch and calls functions."""
+
+    def __init__(self, handle: _Handle):
+        self.handle = handle
+        self.function: DoneFunction | None = None
+        self.epochs: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self.thread = threading.Thread(target=self._run, name="varve-done", daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        while epoch := self.epochs.get():
+            error = None
+            try:
+                while not self.handle.wait_for(epoch, _SLICE):
+                    pass
+            except Error as e:
+                error = e
+            try:
+                if self.function:
+                    self.function(epoch, error)
+            except Exception:
+                sys.excepthook(*sys.exc_info())
+
+    def end(self) -> None:
+        self.epochs.put(0)
+        if self.thread is not threading.current_thread():
+            self.thread.join()
+
+
+class Session(Parts, collections.abc.MutableMapping):
+    """A lineage that this process writes: a mapping of names to arrays and plain values. See open().
+
+    Arrays are declared in place: a checkpoint saves their present content, and a restart fills them. The session keeps a reference to
+    each array. Plain values (None, bool, int, float, str, list, dict) are saved as JSON.
+    """
+
+    def __init__(self, store: str | os.PathLike, lineage: str, *, _group: Group | None = None, **options: typing.Any):
+        group = _group or Group()
+        pointer = ctypes.c_void_p()
+        if options.get("mode") is None and "VARVE_MODE" not in os.environ and not is_interposed():
+            options["mode"] = "sync"
+        self._store, self._lineage, self._options = store, lineage, options
+        check(group.open(encode("store", store), encode("lineage", lineage), options_text(options), ctypes.byref(pointer)))
+        self._handle = _Handle(typing.cast(int, pointer.value), f"the session of lineage '{lineage}'", group)
+        self._arrays: dict[str, typing.Any] = {}
+        self._plain: dict[str, typing.Any] = {}
+        self._assigned: set[str] = set()  # plain values since the last restart
+        self._done: _Done | None = None
+        self._finish = weakref.finalize(self, _finish, self._handle)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            self.close()
+        except Error as e:
+            if error is None:
+                raise
+            warnings.warn(f"{self._handle.about}: {e}", RuntimeWarning, stacklevel=2)
+
+    def __repr__(self) -> str:
+        return f"<varve.Session {os.fspath(self._store)!r} {self._lineage!r}{', closed' if self._handle.is_closed else ''}>"
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    @property
+    def rank(self) -> int:
+        """The number of this process in the session, from 0 on."""
+        return self._handle.group.rank
+
+    @property
+    def size(self) -> int:
+        """The number of processes in the session."""
+        return self._handle.group.size
+
+    # ---- names and values --------------------------------------------------------------------------------------------
+
+    def __getitem__(self, name: str) -> typing.Any:
+        return self._plain[name] if name in self._plain else self._arrays[name]
+
+    def __setitem__(self, name: str, value: typing.Any) -> None:
+        value = plain(value)
+        if type(name) is not str or not name or name == _values.REGION:
+            raise Invalid(f"{name!r} cannot be the name of a region; use another text")
+        if type(value) in PLAIN:
+            with self._handle:
+                pass
+            if name in self._arrays:
+                del self[name]
+            self._plain[name] = value
+            self._assigned.add(name)
+        else:
+            self._declare(name, value)
+
+    def _declare(self, name: str, value: typing.Any) -> None:
+        memory = memory_of(name, value)
+        shape = (ctypes.c_size_t * len(memory.shape))(*memory.shape)
+        with self._handle as pointer:
+            if name in self._arrays and self._arrays[name] is value and self._handle.memory[name].declares_as(memory):
+                return
+            if memory.fields:
+                fields = (Field * len(memory.fields))(*((f.encode(), *rest) for f, *rest in memory.fields))
+                check(native().varve_protect_records(pointer, encode("name", name), memory.address, shape[0], memory.record, fields, len(fields)))
+            else:
+                check(native().varve_protect_array(pointer, encode("name", name), memory.address, memory.type, len(shape), shape))
+            self._handle.memory[name] = memory
+            self._arrays[name] = value
+            self._plain.pop(name, None)
+
+    def _declare_all(self, memory: dict[str, Memory]) -> None:
+        """Declares many arrays in one call of the library: all of them, or none if it fails."""
+        arrays = (Array * len(memory))()
+        for array, (name, m) in zip(arrays, memory.items()):
+            array.name, array.p, array.type, array.ndim = encode("name", name), m.address, m.type, len(m.shape)
+            array.shape = (ctypes.c_size_t * len(m.shape))(*m.shape)
+        with self._handle as pointer:
+            check(native().varve_protect_arrays(pointer, arrays, len(memory)))
+            self._handle.memory.update(memory)
+            self._arrays.update({name: m.keep for name, m in memory.items()})
+
+    def __delitem__(self, name: str) -> None:
+        if name in self._plain:
+            del self._plain[name]
+            return
+        self._arrays[name]
+        with self._handle as pointer:
+            check(native().varve_unprotect(pointer, encode("name", name)))
+            del self._handle.memory[name], self._arrays[name]
+
+    def __iter__(self) -> typing.Iterator[str]:
+        return iter([*self._arrays, *self._plain])
+
+    def __len__(self) -> int:
+        return len(self._arrays) + len(self._plain)
+
+    # ---- checkpoint --------------------------------------------------------------------------------------------------
+
+    def checkpoint(self) -> int:
+        """Saves the present content as a new epoch, and returns its number.
+
+        With mode="async" the epoch is stored in the background; the arrays may be changed at once. If the previous epoch failed, the call
+        raises its error and takes no epoch.
+        """
+        with self._handle as pointer:
+            self._write_text(pointer)
+            check(native().varve_checkpoint(pointer))
+            epoch = native().varve_epoch(pointer)
+        if self._done:
+            self._done.epochs.put(epoch)
+        return epoch
+
+    def _write_text(self, pointer: int) -> None:
+        """Declares the region of the plain values, with their present content."""
+        notes = {name: m.note for name, m in self._handle.memory.items() if m.note}
+        if not self._plain and not notes:
+            if _values.REGION in self._handle.texts:
+                check(native().varve_unprotect(pointer, _values.REGION.encode()))
+                del self._handle.texts[_values.REGION]
+            return
+        self._write(pointer, _values.REGION, _values.pack(self._plain, notes))
+
+    def _write(self, pointer: int, region: str, text: bytes) -> None:
+        """Declares a region with this text."""
+        texts = self._handle.texts
+        if region in texts and texts[region].fits(text):
+            texts[region].fill(text)
+            return
+        buffer = _values.Buffer(len(text))
+        buffer.fill(text)
+        check(native().varve_protect(pointer, region.encode(), buffer.memory, len(buffer.memory)))
+        texts[region] = buffer
+
+    def _drop_text(self, pointer: int) -> None:
+        for region in list(self._handle.texts):
+            check(native().varve_unprotect(pointer, region.encode()))
+            del self._handle.texts[region]
+
+    def _read(self, pointer: int, epoch: int, region: str) -> bytes:
+        """The text of a region."""
+        info = RegionInfo()
+        check(native().varve_region_sized(pointer, epoch, region.encode(), ctypes.byref(info), ctypes.sizeof(info)))
+        text = ctypes.create_string_buffer(info.bytes)
+        check(native().varve_restart_region(pointer, epoch, region.encode(), text, info.bytes))
+        return text.raw
+
+    def label(self, label: str | None) -> None:
+        """Gives the epoch of the next checkpoint a label, such as "step-400". None removes a label that is not used yet."""
+        with self._handle as pointer:
+            check(native().varve_label(pointer, encode("label", label or "")))
+
+    def due(self) -> bool:
+        """Is a checkpoint due, by the options interval, overhead and mtbf, or on request? Without these options always."""
+        with self._handle as pointer:
+            return check(native().varve_due(pointer)) == 1
+
+    @property
+    def epoch(self) -> int:
+        """The number of the newest epoch of this session, taken or restarted from; 0 if there is none."""
+        with self._handle as pointer:
+            return native().varve_epoch(pointer)
+
+    def wait(self, timeout: float | None = None, epoch: int | None = None) -> bool:
+        """Waits until an epoch is durable, the newest by default. False: it is not yet, after so many seconds. Raises the epoch's error."""
+        import time
+        epoch = self.epoch or LATEST if epoch is None else epoch
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = _SLICE if end is None else min(_SLICE, max(0.0, end - time.monotonic()))
+            if self._handle.wait_for(epoch, left):
+                return True
+            if end is not None and time.monotonic() >= end:
+                return False
+
+    async def durable(self, epoch: int | None = None) -> int:
+        """Waits as wait() does, without blocking the event loop. Returns the number of the epoch."""
+        import asyncio
+        epoch = self.epoch if epoch is None else epoch
+        if self._handle.group.any_thread:
+            while epoch and not await asyncio.to_thread(self._handle.wait_for, epoch, _SLICE):
+                pass
+        else:
+            while epoch and not self._handle.wait_for(epoch, 0.0):
+                await asyncio.sleep(0.01)
+        return epoch
+
+    def on_done(self, function: DoneFunction | None) -> None:
+        """From the next checkpoint on, a thread calls function(epoch, error) once for each epoch. error is None if the epoch is durable.
+
+        The function may use the session. None ends the calls.
+        """
+        if not self._handle.group.any_thread:
+            raise Invalid(f"{self._handle.about}: on_done() needs a thread of its own, and only the calling thread may use the communicator; "
+                          f"use wait(), or MPI_THREAD_MULTIPLE")
+        with self._handle:
+            if self._done is None:
+                self._done = _Done(self._handle)
+            self._done.function = function
+
+    # ---- restart -----------------------------------------------------------------------------------------------------
+
+    def restart(self, epoch: int | str | None = None) -> bool:
+        """Fills all arrays and values from an epoch: a number, a label, or the newest intact epoch.
+
+        Returns False if the lineage has no epoch yet. After an exception the content of the arrays is undefined.
+        """
+        number = self._number(epoch)
+        with self._handle as pointer:
+            self._drop_text(pointer)
+            if check(native().varve_restart(pointer, number)) == 0:
+                return False
+            damage = self._try_values(pointer)
+            if damage and epoch is not None:
+                raise damage
+            if damage:
+                self._restart_older(pointer, damage)
+        return True
+
+    def load(self, epoch: int | str | None = None) -> bool:
+        """As restart(), but arrays that are not declared are made and declared: v[name] is then a new array of NumPy.
+
+        >>> import tempfile, numpy, varve
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with varve.open(folder.name, "run1") as v:
+        ...     v["T"] = numpy.arange(3.0)
+        ...     v.checkpoint()
+        1
+        >>> with varve.open(folder.name, "run1") as v:
+        ...     v.load(), v["T"]
+        (True, array([0., 1., 2.]))
+        >>> folder.cleanup()
+        """
+        number = self._number(epoch)
+        if number == LATEST:
+            declared = dict(self._arrays)
+            for name in declared:
+                del self[name]
+            with self._handle as pointer:
+                self._drop_text(pointer)
+                if check(native().varve_restart(pointer, LATEST)) == 0:
+                    self.update(declared)
+                    return False
+                number = native().varve_epoch(pointer)
+            self.update(declared)
+        damage = self._try_load(number)
+        if damage and epoch is not None:
+            raise damage
+        for e in self._older(number) if damage else ():
+            warnings.warn(f"{damage}; epoch {e} is tried", RuntimeWarning, stacklevel=2)
+            damage = self._try_load(e)
+            if damage is None:
+                break
+        if damage:
+            raise damage
+        return True
+
+    def _try_load(self, number: int) -> Damaged | None:
+        damage = None
+        try:
+            self._make_arrays(number)
+        except Damaged as e:
+            damage = e
+        if not self._handle.group.least(0 if damage else 1):
+            return damage or Damaged(f"epoch {number} is damaged on another process")
+        try:
+            self.restart(number)
+        except Damaged as e:
+            return e
+        return None
+
+    def _make_arrays(self, number: int) -> None:
+        """Declares a new array for each of the epoch's that is not declared."""
+        import numpy
+        from ._store import Region
+        e = self._stored()[number]
+        for name, region in e.rank(self.rank).items() if self.size > 1 else e.items():
+            if isinstance(region, Region) and name not in self._arrays:
+                self[name] = numpy.empty(region.shape, region.dtype)
+
+    def _stored(self) -> typing.Any:
+        from ._store import Store
+        return Store(self._store, **self._options)[self._lineage]
+
+    def _older(self, number: int) -> typing.Iterator[int]:
+        """The numbers of the epochs before this one that every process has, newest first."""
+        stored = sorted((e.number for e in self._stored() if e.number < number), reverse=True)
+        while True:
+            mine = next((n for n in stored if n < number), 0)
+            number = self._handle.group.least(mine)
+            if not number:
+                return
+            if not self._handle.group.least(int(number in stored)):
+                continue
+            yield number
+
+    def _number(self, epoch: int | str | None) -> int:
+        return self._stored()[epoch].number if isinstance(epoch, str) else LATEST if epoch is None else epoch
+
+    def _try_values(self, pointer: int) -> Damaged | None:
+        """Takes the values of the epoch. Returns an error if those of any process are damaged."""
+        damage = None
+        try:
+            self._take_values(pointer)
+        except Damaged as e:
+            damage = e
+        if self._handle.group.least(0 if damage else 1):
+            return None
+        return damage or Damaged(f"the values of another process of epoch {native().varve_epoch(pointer)} are damaged")
+
+    def _restart_older(self, pointer: int, damage: Damaged) -> None:
+        """The library skips epochs with a damaged array. Here the values of the newest one are damaged."""
+        for e in self._older(native().varve_epoch(pointer)):
+            warnings.warn(f"{damage}; epoch {e} is tried", RuntimeWarning, stacklevel=4)
+            try:
+                check(native().varve_restart(pointer, e))
+            except Damaged as older:
+                damage = older
+                continue
+            found = self._try_values(pointer)
+            if found is None:
+                return
+            damage = found
+        raise damage
+
+    def _take_values(self, pointer: int) -> None:
+        epoch = native().varve_epoch(pointer)
+        where = f"epoch {epoch} of lineage '{self._lineage}'"
+        values, notes = {}, {}
+        try:
+            values, notes = _values.unpack(self._read(pointer, epoch, _values.REGION), where)
+        except NotFound:
+            pass  # an epoch with arrays alone, or written by a program in another language
+        for name in self._assigned:
+            if name in self._plain and name not in values:
+                raise NotFound(f"{where} has no value '{name}'; assign it after the restart")
+        for name, memory in self._handle.memory.items():
+            stored = notes.get(name)
+            if stored and stored[0] != memory.dtype:
+                raise Mismatch(f"array '{name}' is declared as {memory.dtype}, in {where} it is {stored[0]}")
+        self._plain = {name: value for name, value in values.items() if name not in self._arrays}
+        self._assigned.clear()
+
+    # ---- the end -----------------------------------------------------------------------------------------------------
+
+    @property
+    def closed(self) -> bool:
+        """Has close() been called?"""
+        return self._handle.is_closed
+
+    def close(self) -> None:
+        """Waits until the last epoch is durable, and closes the session. Raises the error of the last epoch if no call has raised it yet."""
+        if self._finish.detach() is None:
+            return
+        if self._done and self._handle.pid == os.getpid():
+            self._done.end()
+        self._handle.close()

@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+# ctest: COST 10
+"""The protocol of Distributed Checkpoint of PyTorch 2.x: a stand-in for its package, written from its documentation, drives Writer and Reader."""
+import dataclasses
+import enum
+import io
+import pathlib
+import sys
+import tempfile
+import types
+import typing
+import unittest
+
+import package
+
+torch = package.torch()
+import varve
+
+
+def modules():
+    """torch.distributed.checkpoint: its public classes with the members that its documentation names, and a planner."""
+    top, storage, planner, metadata = (types.ModuleType("torch.distributed.checkpoint" + m) for m in ("", ".storage", ".planner", ".metadata"))
+
+    @dataclasses.dataclass
+    class TensorProperties:
+        dtype: torch.dtype = torch.float32
+        layout: torch.layout = torch.strided
+        requires_grad: bool = False
+        memory_format: torch.memory_format = torch.contiguous_format
+        pin_memory: bool = False
+
+    @dataclasses.dataclass
+    class ChunkStorageMetadata:
+        offsets: torch.Size
+        sizes: torch.Size
+
+    @dataclasses.dataclass
+    class TensorStorageMetadata:
+        properties: TensorProperties
+        size: torch.Size
+        chunks: list
+
+    @dataclasses.dataclass
+    class BytesStorageMetadata:
+        pass
+
+    @dataclasses.dataclass
+    class Metadata:
+        state_dict_metadata: dict
+        planner_data: typing.Any = None
+        storage_data: typing.Any = None
+        storage_meta: typing.Any = None
+
+    @dataclasses.dataclass(frozen=True)
+    class MetadataIndex:
+        fqn: str
+        offset: typing.Optional[torch.Size] = None
+        index: typing.Optional[int] = dataclasses.field(hash=False, compare=False, default=None)
+
+    class WriteItemType(enum.Enum):
+        TENSOR, SHARD, BYTE_IO = range(3)
+
+    class LoadItemType(enum.Enum):
+        TENSOR, BYTE_IO = range(2)
+
+    @dataclasses.dataclass(frozen=True)
+    class TensorWriteData:
+        chunk: ChunkStorageMetadata
+        properties: TensorProperties
+        size: torch.Size
+
+    @dataclasses.dataclass(frozen=True)
+    class WriteItem:
+        index: MetadataIndex
+        type: WriteItemType
+        tensor_data: typing.Optional[TensorWriteData] = None
+
+    @dataclasses.dataclass(frozen=True)
+    class ReadItem:
+        type: LoadItemType
+        dest_index: MetadataIndex
+        dest_offsets: torch.Size
+        storage_index: MetadataIndex
+        storage_offsets: torch.Size
+        lengths: torch.Size
+
+    @dataclasses.dataclass(frozen=True)
+    class SavePlan:
+        items: list
+        storage_data: typing.Any = None
+        planner_data: typing.Any = None
+
+    @dataclasses.dataclass
+    class LoadPlan:
+        items: list
+        storage_data: typing.Any = None
+        planner_data: typing.Any = None
+
+    @dataclasses.dataclass(frozen=True)
+    class WriteResult:
+        index: MetadataIndex
+        size_in_bytes: int
+        storage_data: typing.Any
+
+    class StorageWriter:
+        pass
+
+    class StorageReader:
+        pass
+
+    for module, names in ((metadata, (TensorProperties, ChunkStorageMetadata, TensorStorageMetadata, BytesStorageMetadata, Metadata, MetadataIndex)),
+                          (planner, (WriteItemType, LoadItemType, TensorWriteData, WriteItem, ReadItem, SavePlan, LoadPlan)),
+                          (storage, (StorageWriter, StorageReader, WriteResult))):
+        for name in names:
+            setattr(module, name.__name__, name)
+    top.StorageWriter, top.StorageReader, top.storage, top.planner, top.metadata = StorageWriter, StorageReader, storage, planner, metadata
+    return {m.__name__: m for m in (top, storage, planner, metadata)}
+
+
+sys.modules.update(modules())
+import torch.distributed.checkpoint as stub  # noqa: the stand-in
+from varve.torch import Reader, Writer
+
+P, M = stub.planner, stub.metadata
+
+
+class SavePlanner:
+    """Writes each tensor in two pieces of its first dimension."""
+
+    def __init__(self, state):
+        self.state = state
+
+    def plan(self):
+        items = []
+        for name, value in self.state.items():
+            if not isinstance(value, torch.Tensor):
+                items.append(P.WriteItem(M.MetadataIndex(name), P.WriteItemType.BYTE_IO))
+                continue
+            half = value.shape[0] // 2
+            for at, length in ((0, half), (half, value.shape[0] - half)):
+                offset, sizes = torch.Size([at] + [0] * (value.dim() - 1)), torch.Size([length, *value.shape[1:]])
+                data = P.TensorWriteData(M.ChunkStorageMetadata(offset, sizes), M.TensorProperties(dtype=value.dtype), value.shape)
+                items.append(P.WriteItem(M.MetadataIndex(name, offset), P.WriteItemType.SHARD, data))
+        return P.SavePlan(items, planner_data={name: tuple(name.split(".")) for name in self.state})
+
+    def resolve_data(self, item):
+        value = self.state[item.index.fqn]
+        if item.type is P.WriteItemType.BYTE_IO:
+            return io.BytesIO(repr(value).encode())
+        chunk = item.tensor_data.chunk
+        return value.narrow(0, chunk.offsets[0], chunk.sizes[0])
+
+
+class LoadPlanner:
+    """Reads each tensor in columns, from each piece that has rows of it."""
+
+    def __init__(self, state, metadata):
+        self.state, self.metadata, self.committed = state, metadata, 0
+
+    def plan(self):
+        items = []
+        for name, entry in self.metadata.state_dict_metadata.items():
+            if isinstance(entry, M.BytesStorageMetadata):
+                items.append(P.ReadItem(P.LoadItemType.BYTE_IO, M.MetadataIndex(name), torch.Size(), M.MetadataIndex(name), torch.Size(), torch.Size()))
+                continue
+            for chunk in entry.chunks:
+                for column in range(entry.size[1]):
+                    items.append(P.ReadItem(P.LoadItemType.TENSOR, M.MetadataIndex(name), torch.Size([chunk.offsets[0], column]), M.MetadataIndex(name, chunk.offsets),
+                                            torch.Size([0, column]), torch.Size([chunk.sizes[0], 1])))
+        return P.LoadPlan(items)
+
+    def load_bytes(self, item, value):
+        self.state[item.dest_index.fqn] = value.read().decode()
+
+    def resolve_tensor(self, item):
+        t = self.state[item.dest_index.fqn]
+        for d, (at, length) in enumerate(zip(item.dest_offsets, item.lengths)):
+            t = t.narrow(d, at, length)
+        return t
+
+    def commit_tensor(self, item, tensor):
+        self.committed += 1
+
+
+def save(state, writer, checkpoint_id=None):
+    """The calls of dcp.save(), in the order of the documentation of StorageWriter."""
+    writer.reset(checkpoint_id)
+    planner = SavePlanner(state)
+    writer.set_up_storage_writer(True)
+    plan = writer.prepare_local_plan(planner.plan())
+    plan, = writer.prepare_global_plan([plan])
+    future = writer.write_data(plan, planner)
+    future.wait()
+    results = future.value()
+    assert [r.index for r in results] and all(isinstance(r, stub.storage.WriteResult) for r in results)
+    writer.finish(M.Metadata({}, storage_meta=writer.storage_meta()), [results])
+
+
+def load(state, reader, checkpoint_id=None):
+    reader.reset(checkpoint_id)
+    metadata = reader.read_metadata()
+    planner = LoadPlanner(state, metadata)
+    reader.set_up_storage_reader(metadata, True)
+    plan = reader.prepare_local_plan(planner.plan())
+    plan, = reader.prepare_global_plan([plan])
+    reader.read_data(plan, planner).wait()
+    return metadata, planner
+
+
+class Protocol(unittest.TestCase):
+    def test_protocol(self):
+        with tempfile.TemporaryDirectory() as folder:
+            store = pathlib.Path(folder) / "store"
+            state = {"a.w": torch.randn(9, 4), "b": torch.arange(15).reshape(5, 3), "c": torch.randn(6, 7).half().t(), "o.step": 7, "text": "x"}
+            with Writer(store, "l", keep=5) as writer:
+                save(state, writer)
+                first = {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in state.items()}
+                state["a.w"] += 1
+                save(state, writer, "step-2")
+                self.assertFalse(Writer.validate_checkpoint_id("x"))
+                for bad in (torch.eye(2).to_sparse(),):
+                    with self.assertRaisesRegex(TypeError, "'b'.*sparse|sparse"):
+                        planner = SavePlanner(state)
+                        planner.resolve_data = lambda item: bad
+                        writer.write_data(planner.plan(), planner)
+                save(state, writer)
+            for which, expected in ((None, state), ("step-2", state), ("1", first)):
+                again = {k: torch.zeros_like(v).contiguous() if isinstance(v, torch.Tensor) else None for k, v in state.items()}
+                metadata, planner = load(again, Reader(store, "l"), which)
+                for k, v in expected.items():
+                    self.assertTrue(torch.equal(again[k], v) if isinstance(v, torch.Tensor) else again[k] == repr(v), k)
+                self.assertEqual(metadata.planner_data["a.w"], ("a", "w"))
+                self.assertEqual(metadata.state_dict_metadata["b"].size, torch.Size([5, 3]))
+                self.assertEqual(metadata.state_dict_metadata["c"].properties, M.TensorProperties(dtype=torch.float16))
+                self.assertEqual(planner.committed, 2 * (4 + 3 + 6))
+            for lineage, which in (("none", None), ("l", 9), ("l", "nothing")):
+                with self.assertRaises(varve.NotFound):
+                    Reader(store, lineage, which).read_metadata()
+            varve.torch.save({}, f"{store}://other")
+            with self.assertRaisesRegex(varve.NotFound, "Writer"):
+                Reader(store, "other").read_metadata()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)

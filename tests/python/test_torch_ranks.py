@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+# ctest: COST 60, TIMEOUT 900
+"""Training on 1 to 4 ranks of gloo: killed and resumed, equal weights stored once, damage, and PyTorch's Distributed Checkpoint."""
+import json
+import os
+import pathlib
+import random
+import runpy
+import sys
+import tempfile
+import unittest
+import warnings
+
+import package
+
+torch = package.torch()
+import ranks
+import dcp
+import varve
+import varve.torch
+
+ranks.interposed()
+checkpoint = dcp.package()
+if checkpoint:
+    from torch.distributed._shard import sharded_tensor
+    from torch.distributed._shard.sharding_spec import ChunkShardingSpec
+
+KILLS = int(os.environ.get("VARVE_TEST_KILLS", "3"))  # of each number of ranks
+EXAMPLE = pathlib.Path(os.environ["VARVE_SOURCE"]) / "examples/python/train_ddp.py"
+FULL = torch.arange(40.0).reshape(10, 4)
+warnings.filterwarnings("ignore", module="torch")
+
+
+def example(rank, folder, store, result, steps):
+    sys.argv = [str(EXAMPLE), str(store), str(result), str(steps)]
+    runpy.run_path(str(EXAMPLE), run_name="__main__")
+
+
+def equal_weights(rank, folder):
+    torch.manual_seed(0)
+    state = {"weights": torch.randn(1 << 18), "rank": rank}
+    with varve.torch.Checkpointer(folder / "store", "equal", keep=5) as ck:
+        ck.protect(state=state)
+        assert not ck.restart()
+        for step in range(3):
+            state["weights"] += 1
+            ck.checkpoint()
+        expected, state["rank"] = state["weights"].clone(), None
+        state["weights"].zero_()
+        assert ck.restart()
+        assert torch.equal(state["weights"], expected) and state["rank"] == rank
+        assert ck.wait() and ck.due()
+
+
+def after_damage(rank, folder):
+    state = {"weights": torch.zeros(1 << 18), "rank": -1}
+    with varve.torch.Checkpointer(folder / "store", "equal", log="error") as ck, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ck.protect(state=state)
+        assert ck.restart()
+        assert (ck.epoch, state["rank"]) == (2, rank), ck.epoch
+        try:
+            ck.protect(more=torch.zeros(1) if rank else None)  # on one rank only
+            ck.restart(2)
+        except (varve.NotFound, varve.Mismatch):
+            return
+        raise AssertionError("a rank without the region")
+
+
+def state_dict(n, filled):
+    torch.manual_seed(0)
+    state = {"w": torch.randn(5, 6).t(), "b": torch.arange(3, dtype=torch.bfloat16), "plain": {"x": 1}, "empty": torch.empty(0, 3), "gaps": torch.randn(6, 6)[:, ::2]}
+    if not filled:
+        state = {"w": torch.zeros(6, 5), "b": torch.zeros(3, dtype=torch.bfloat16), "plain": 0, "empty": torch.empty(0, 3), "gaps": torch.zeros(6, 3)}
+    if n > 1:
+        shards = state["sharded"] = sharded_tensor.zeros(ChunkShardingSpec(dim=0, placements=[f"rank:{i}/cpu" for i in range(n)]), 10, 4)
+        for s in shards.local_shards():
+            at, length = s.metadata.shard_offsets[0], s.tensor.shape[0]
+            s.tensor.copy_(FULL[at:at + length] * filled)
+    else:
+        state["sharded"] = FULL * filled
+    return state
+
+
+def save_distributed(rank, folder, n, lineage):
+    state = state_dict(n, True)
+    with varve.torch.Writer(folder / "store", lineage, keep=3, group="auto" if n > 1 else None) as writer:
+        for i in range(3):
+            checkpoint.save_state_dict(state, writer, no_dist=n == 1)
+            state["w"] += 1
+
+
+def load_distributed(rank, folder, n, lineage):
+    for epoch, more in ((None, 2), (2, 1)):
+        state = state_dict(n, False)
+        checkpoint.load_state_dict(state, varve.torch.Reader(folder / "store", lineage, epoch), no_dist=n == 1)
+        expected = state_dict(n, True)
+        for i in range(more):
+            expected["w"] += 1
+        for name in ("w", "b", "empty", "gaps"):
+            assert torch.equal(state[name], expected[name]), name
+        assert state["plain"] == {"x": 1}
+        parts = [(s.metadata.shard_offsets[0], s.tensor) for s in state["sharded"].local_shards()] if n > 1 else [(0, state["sharded"])]
+        for at, t in parts:
+            assert torch.equal(t, FULL[at:at + t.shape[0]])
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+
+class Killed(Case):
+    def test_example(self):
+        """The loss curve is that of an undisturbed run, bit for bit."""
+        rng = random.Random(1)
+        for n in (1, 2, 4):
+            steps = 60
+            ranks.run(n, example, self.folder, self.folder / f"whole{n}", self.folder / "whole.json", steps, init=False)
+            store, result, killed = self.folder / f"store{n}", self.folder / f"killed{n}.json", 0
+            for i in range(KILLS):
+                before = newest(store)
+                killed += ranks.kill_when(ranks.start(n, example, self.folder, store, result, steps, init=False), lambda: newest(store) > before + 1, rng.random() * 0.05)
+            ranks.run(n, example, self.folder, store, result, steps, init=False)
+            self.assertEqual(json.loads(result.read_text()), json.loads((self.folder / "whole.json").read_text()), n)
+            self.assertGreater(killed, 0)
+            print(f"{n} ranks: {killed} kills, the same {steps} losses", file=sys.stderr)
+
+
+def newest(store):
+    return max((int(p.stem) for p in store.rglob("*.commit")), default=0)
+
+
+class Group(Case):
+    def test_equal_weights(self):
+        for n in (2, 3, 4):
+            folder = self.folder / str(n)
+            folder.mkdir()
+            ranks.run(n, equal_weights, folder)
+            for e in varve.Store(folder / "store")["equal"]:
+                copies = e._fields["bytes_stored"] / (4 << 18)
+                self.assertLess(copies, 1.02)
+        layer = max(p for p in (folder / "store").rglob("*.r2.layer"))
+        layer.chmod(0o644)
+        layer.write_bytes(bytes(layer.stat().st_size))
+        ranks.run(4, after_damage, folder)
+
+
+@unittest.skipUnless(hasattr(checkpoint, "save_state_dict") and hasattr(torch.distributed, "_shard"), "PyTorch without Distributed Checkpoint of 1.13")
+class Distributed(Case):
+    def test_resharding(self):
+        for wrote in (1, 3, 4):
+            ranks.run(wrote, save_distributed, self.folder, wrote, f"of{wrote}")
+            for reads in (1, 2, 3):
+                ranks.run(reads, load_distributed, self.folder, reads, f"of{wrote}")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
