@@ -256,7 +256,7 @@ def check_back(varve, store, folder, parts, place):
 def segments(varve, store):
     """Of the newest epoch: {segment: its figures}."""
     out = subprocess.run([varve, "--json", "show", store, "images"], stdout=subprocess.PIPE, check=True).stdout
-    return {s["segment"]: s for s in json.loads(out)["ranks"][0].get("segments", [])}
+    return {s["segment"]: s for s in json.loads(out)["per_rank"][0].get("segments", [])}
 
 
 def tell_segments(where, found):

@@ -411,6 +411,75 @@ double bench_write(struct bench *b, const void *p, size_t n)
 	return end - start;
 }
 
+struct direct {
+	int fd;
+	bool reads;
+	uint8_t *p;
+	size_t n;
+};
+
+static void direct_step(void *arg, size_t i)
+{
+	const struct direct *d = arg;
+	size_t len = step_len(d->n, i);
+	off_t at = (off_t)(i * BENCH_STEP);
+	ssize_t done = d->reads ? pread(d->fd, d->p + at, len, at) : pwrite(d->fd, d->p + at, len, at);
+
+	must(done == (ssize_t)len, d->reads ? "direct read" : "direct write");
+}
+
+static double direct(struct bench *b, bool reads, void *p, size_t n, unsigned threads)
+{
+	char path[3200];
+	struct direct d = { .reads = reads, .p = p, .n = n };
+	double start;
+
+	snprintf(path, sizeof(path), "%s/direct", b->dir);
+	d.fd = open_file(path, (reads ? O_RDONLY : O_RDWR | O_CREAT) | O_DIRECT);
+	start = vv_clock_s();
+	vv_pool_each_deep(b->pool, threads, steps(n), direct_step, &d);
+	must(reads || fsync(d.fd) == 0, "fsync");
+	start = vv_clock_s() - start;
+	close(d.fd);
+	return start;
+}
+
+/* The number of concurrent transfers that was fastest. */
+static unsigned direct_best(struct bench *b, bool reads, void *p, size_t n)
+{
+	static unsigned best[2];
+	double least = 0;
+
+	if (best[reads])
+		return best[reads];
+	if (!reads)
+		direct(b, false, p, n, 4); /* allocates the file */
+	for (unsigned threads = 2; threads <= 16; threads *= 2) {
+		double took = direct(b, reads, p, n, threads);
+
+		if (!best[reads] || took < least) {
+			best[reads] = threads;
+			least = took;
+		}
+	}
+	return best[reads];
+}
+
+double bench_direct_write(struct bench *b, const void *p, size_t n)
+{
+	union {
+		const void *in;
+		void *out;
+	} from = { .in = p };
+
+	return direct(b, false, from.out, n, direct_best(b, false, from.out, n));
+}
+
+double bench_direct_read(struct bench *b, void *to, size_t n)
+{
+	return direct(b, true, to, n, direct_best(b, true, to, n));
+}
+
 struct transfer {
 	int fd;
 	const uint8_t *from;

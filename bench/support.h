@@ -90,6 +90,11 @@ void bench_session_verify(struct bench_session *s, uint8_t *to);
 
 /* Written in 1 MiB pieces into allocated space, fsynced, renamed, the directory fsynced: the least a durable write is. */
 double bench_write(struct bench *b, const void *p, size_t n);
+/* The same bytes past the page cache (O_DIRECT), by the number of writers that was fastest in a trial, over a file that is there already, fsynced: the disk's own rate.
+ * Ends the program where the file system has no direct I/O. n is a multiple of BENCH_PAGE. */
+double bench_direct_write(struct bench *b, const void *p, size_t n);
+/* What bench_direct_write wrote last, n bytes of it, read past the page cache by as many readers. */
+double bench_direct_read(struct bench *b, void *to, size_t n);
 /* Parallel pread of the whole file in 1 MiB pieces. */
 double bench_read(struct bench *b, const char *path, void *to, size_t n);
 /* Parallel memcpy from a new mapping of the file: mapping, page faults and unmapping included, or with populate none. */
