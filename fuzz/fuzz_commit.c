@@ -1,6 +1,7 @@
 /* The input as a commit record and as a lineage record: as it is, and with a right check and magic. What is taken encodes
- * to the same bytes. */
+ * to the same bytes. And the input as the name of a label's object: what is taken makes the same name. */
 #include "core/format/commit.h"
+#include "core/format/name.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +39,22 @@ static void use_lineage(const uint8_t *p, size_t n)
 	vv_buf_fini(&b);
 }
 
+static void use_name(const uint8_t *p, size_t n)
+{
+	char name[VV_NAME_MAX], made[VV_NAME_MAX], label[VV_NAME_LABEL_MAX + 1];
+	uint64_t epoch;
+
+	if (n >= sizeof(name))
+		return;
+	memcpy(name, p, n);
+	name[n] = '\0';
+	if (!vv_name_parse_label(name, &epoch, label))
+		return;
+	insist(vv_name_check_label(label) == 0);
+	vv_name_label(made, "x", epoch, label);
+	insist(strcmp(strrchr(made, '/') + 1, name) == 0);
+}
+
 static void make_right(uint8_t *p, size_t n, const char *magic)
 {
 	uint64_t check;
@@ -54,6 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	use_commit(data, size);
 	use_lineage(data, size);
+	use_name(data, size);
 	if (size < 16)
 		return 0;
 	copy = malloc(size);
