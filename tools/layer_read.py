@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import ctypes
 import hashlib
+import itertools
 import json
 import math
 import operator
@@ -554,6 +555,29 @@ def decode_trail(stored, length):
 CODECS = {0: lambda stored, length: stored, 1: decode_lz4, 2: decode_zstd, 3: decode_planes, 4: decode_typed, 5: decode_paper,
           6: decode_trail}
 
+
+def decode_delta(stored, base):
+    """Codec 7: the difference to a base of the same length."""
+    cur = Cursor(stored, "", "")
+    try:
+        check, first, codec = cur.uint(8, "check"), cur.uint(1, "difference", 0, 15), cur.uint(1, "codec", 0, 6)
+        cur.need(first & 1 or not first, "no such difference")
+        cur.need(first >> 1 & 3 or first < 8, "no such difference")
+    except Damage:
+        return None
+    data = CODECS[codec](stored[cur.at:], len(base)) if codec or len(stored) - cur.at == len(base) else None
+    if data is None:
+        return None
+    width = 1 << (first >> 1 & 3)
+    end = len(base) - len(base) % width if first & 1 else 0
+    out, order = bytearray(a ^ b for a, b in zip(data[end:], base[end:])), "big" if first & 8 else "little"
+    numbers = bytearray()
+    for i in range(0, end, width):
+        z = int.from_bytes(data[i:i + width], "little")
+        step = z // 2 if z % 2 == 0 else -(z + 1) // 2
+        numbers += (int.from_bytes(base[i:i + width], order) + step & (1 << 8 * width) - 1).to_bytes(width, order)
+    return bytes(numbers + out) if xxh3_64(bytes(numbers + out)) == check else None
+
 # ---- the format ----
 
 
@@ -619,9 +643,14 @@ class Cursor:
 
 
 KINDS = {1: "IDENT", 2: "REGIONS", 3: "SOURCES", 4: "RUNS", 5: "STATS", 6: "BLOCKS", 7: "DIGESTS"}
-MORE_KINDS = {8: "COPIES", 9: "ERAS"}  # that need not be there
-ELEMENT_SIZE = (1, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 8, 16)
+MORE_KINDS = {8: "COPIES", 9: "ERAS", 10: "PARTS", 11: "BASES"}  # that need not be there
+MUST_KNOW = (11,)  # of these
+ELEMENT_SIZE = (1, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 8, 16, 2, 2, 1, 1)
 MAX_EPOCH, MAX_RANKS = 9999999999, 2**20
+
+
+def element_size(region):
+    return region["record"] if region["type"] == 17 else ELEMENT_SIZE[region["type"]]
 
 
 def read_digests(cur, payload):
@@ -641,6 +670,7 @@ class Layer:
     def __init__(self, place, obj, epoch, rank):
         self.obj, self.epoch, self.rank = obj, epoch, rank
         self.maps = {}
+        self.older = None  # finds the layer of an older epoch, of the same rank
         if not place:
             raise Damage(obj, "file", "missing")
         self.path, self.begin, self.size = place
@@ -675,7 +705,8 @@ class Layer:
             cur.need(offset >= 16 and offset + length == end, "section %d does not end at the next part", kind)
             cur.need(flags < 8, "section %d has unknown flags %#x", kind, flags)
             cur.need(not flags & 4 or kind not in (1, 7), "section %d must not be coded", kind)
-            cur.need(kind in KINDS or flags & 2, "unknown section %d must not be skipped", kind)
+            cur.need(kind in KINDS or flags & 2 or kind in MUST_KNOW, "unknown section %d must not be skipped", kind)
+            cur.need(kind not in MUST_KNOW or flags & 3 == 0, "section %d has the wrong flags", kind)
             cur.need(kind not in KINDS or flags & 1 == (kind <= 5), "section %d has the wrong head flag", kind)
 
     def stored_section(self, kind):
@@ -721,19 +752,37 @@ class Layer:
     def regions(self):
         cur, regions = self.section(2), []
         for _ in range(cur.var("number of regions", 0, 2**20)):
-            region = {"name": cur.str("name", 1, 255), "parent": cur.var("parent region", 0, 2**20)}
+            region = {"name": cur.str("name", 1, 1023), "parent": cur.var("parent region", 0, 2**20)}
             region["length"] = cur.var("length", 0, 2**40)
             region["chunk"] = cur.var("chunk size", 32, 2**20)
-            region["type"] = kind = cur.uint(1, "element type", 0, 12)
+            region["type"] = kind = cur.uint(1, "element type", 0, 17)
             dims = cur.uint(1, "number of dimensions", 0 if kind == 0 else 1, 0 if kind == 0 else 16)
             region["shape"] = [cur.var("dimension") for _ in range(dims)]
-            cur.need(kind == 0 or math.prod(region["shape"]) * ELEMENT_SIZE[kind] == region["length"],
+            if kind == 17:
+                region["record"], region["fields"] = self.read_record(cur)
+            element = region["record"] if kind == 17 else ELEMENT_SIZE[kind]
+            cur.need(kind == 0 or math.prod(region["shape"]) * element == region["length"],
                      "the shape of %r does not make its length", region["name"])
             cur.need(not region["parent"] or self.ident["parent"], "%r has a parent in a keyframe", region["name"])
             regions.append(region)
         cur.done()
         cur.need(len({region["name"] for region in regions}) == len(regions), "two regions of one name")
         return regions
+
+    @staticmethod
+    def read_record(cur):
+        """The bytes of a record, and its fields as (name, type, offset, bytes)."""
+        size, fields, end = cur.var("bytes of a record", 1, 2**20), [], 0
+        for _ in range(cur.var("number of fields", 1, 128)):
+            name, kind = cur.str("name of a field", 1, 63), cur.uint(1, "type of a field", 0, 16)
+            offset = end + cur.var("gap of a field")
+            length = cur.var("bytes of a field", 1)
+            end = offset + length
+            cur.need(re.fullmatch(rb"\w+" if isinstance(name, bytes) else r"\w+", name, re.ASCII), "the name of a field")
+            cur.need(length % ELEMENT_SIZE[kind] == 0 and end <= size, "the length of field %r", name)
+            fields.append((name, kind, offset, length))
+        cur.need(len({field[0] for field in fields}) == len(fields), "two fields of one name")
+        return size, fields
 
     @cached_property
     def sources(self):
@@ -822,6 +871,79 @@ class Layer:
         cur.need(end == self.epoch + 1, "the last era does not end with the layer's epoch")
         return eras
 
+    @cached_property
+    def parts(self):
+        """What regions are in the state of all ranks, by their index: (kind, ...)."""
+        if all(entry[0] != 10 for entry in self.entries):
+            return {}
+        cur, parts, index = self.section(10), {}, -1
+        for _ in range(cur.var("number of parts", 1, len(self.regions))):
+            index += 1 + cur.var("index of a region", 0, 2**20)
+            cur.need(index < len(self.regions), "a part of region %d", index)
+            region, kind = self.regions[index], cur.uint(1, "kind of a part", 1, 3)
+            if kind == 1:
+                parts[index] = ("slab", self.read_slab(cur, region))
+            elif kind == 2:
+                parts[index] = ("shared",)
+            else:
+                item = cur.var("bytes of an item", 1, 2**40)
+                cur.need(region["length"] % item == 0 and item % element_size(region) == 0, "items of %d bytes in %r", item, region["name"])
+                parts[index] = ("list", item)
+        cur.done()
+        return parts
+
+    def read_slab(self, cur, region):
+        """For each dimension (length of the global array, start, count, ghost)."""
+        cur.need(region["type"] != 0, "%r has no type, and is a part of an array", region["name"])
+        dims, elements = [], 1
+        for shape in region["shape"]:
+            length, start, ghost = (cur.var(what, 0, 2**56) for what in ("length of an array", "start", "ghost"))
+            count = shape - 2 * ghost
+            elements *= length or 1
+            cur.need(count >= 0 and start + count <= length, "%r has elements outside of its array", region["name"])
+            cur.need(elements <= 2**56, "%r is a part of too large an array", region["name"])
+            dims.append((length, start, count, ghost))
+        return dims
+
+    @cached_property
+    def bases(self):
+        """Per block with codec 7 its bases: a list of (epoch or None for zeros, position, length)."""
+        deltas = [number for number, block in enumerate(self.blocks) if block["codec"] == 7]
+        if all(entry[0] != 11 for entry in self.entries):
+            Cursor(b"", self.obj, "BASES").need(not deltas, "it is missing")
+            return {}
+        cur, epochs, ends, bases = self.section(11), [], {}, {}
+        for _ in range(cur.var("number of epochs", 0, 2**20)):
+            epochs.append((epochs[-1] if epochs else 0) + cur.var("step of an epoch", 1))
+            cur.need(epochs[-1] < self.epoch, "a base in epoch %d", epochs[-1])
+        cur.need(deltas, "no block has bases")
+        for number in deltas:
+            bases[number] = []
+            for _ in range(cur.var("number of bases", 1, 64)):
+                which, length, pos = cur.var("epoch of a base", 0, len(epochs)), cur.var("length of a base", 1, 2**26), 0
+                if which:
+                    pos = ends.get(which, 0) + cur.svar("position of a base")
+                    cur.need(0 <= pos <= 2**40 - length, "a base before 0 or after 2^40")
+                    ends[which] = pos + length
+                bases[number].append((epochs[which - 1] if which else None, pos, length))
+            cur.need(sum(base[2] for base in bases[number]) == self.blocks[number]["length"], "the bases are not as long as their block")
+        cur.done()
+        cur.need(len(ends) == len(epochs), "an epoch without bases")
+        return bases
+
+    def base(self, number):
+        out = b""
+        for epoch, pos, length in self.bases[number]:
+            if epoch is None:
+                out += bytes(length)
+                continue
+            layer = self.older(epoch)
+            pieces = list(layer.pieces(pos, length))
+            if any(layer.blocks[piece[0]]["codec"] == 7 for piece in pieces):
+                raise Damage(self.obj, "block %d" % number, "its base has a base itself")
+            out += layer.payload(pos, length)
+        return out
+
     @property
     def memory(self):
         return sum(region["length"] for region in self.regions)
@@ -830,8 +952,7 @@ class Layer:
     def blocks(self):
         cur, blocks, offset, end = self.section(6), [], 16, 0
         for _ in range(cur.var("number of blocks")):
-            block = {"offset": offset, "codec": cur.var("codec", 0, 6), "length": cur.var("decoded length", 1, 2**26)}
-            cur.need(block["codec"] in CODECS, "codec %d is none", block["codec"])
+            block = {"offset": offset, "codec": cur.var("codec", 0, 7), "length": cur.var("decoded length", 1, 2**26)}
             block["stored"], block["check"] = cur.var("stored length", 1, 2**27), cur.uint(8, "check")
             cur.need(block["codec"] or block["stored"] == block["length"], "a block without codec has two lengths")
             block["extents"] = []
@@ -871,7 +992,7 @@ class Layer:
         stored = self.read(block["offset"], block["stored"])
         cur = Cursor(stored, self.obj, "block %d" % number)
         cur.need(xxh3_64(stored) == block["check"], "check does not match")
-        data = CODECS[block["codec"]](stored, block["length"])
+        data = decode_delta(stored, self.base(number)) if block["codec"] == 7 else CODECS[block["codec"]](stored, block["length"])
         cur.need(data is not None, "does not decode to %d bytes", block["length"])
         return data
 
@@ -1039,6 +1160,12 @@ class Lineage:
         found = [leaf for leaf in self.leaves if re.fullmatch(r"[0-9]{8}/[0-9]{10}\.commit", leaf)]
         return {int(leaf[9:19]) for leaf in found if leaf == self.leaf(int(leaf[9:19]), "commit")} - {0}
 
+    def labels(self, epoch):
+        """The labels of an epoch; a name that is no label is ignored."""
+        found = [re.fullmatch(r"[0-9]{8}/[0-9]{10}\.([A-Za-z0-9_][A-Za-z0-9._-]{0,63})\.label", leaf) for leaf in self.leaves]
+        names = [name[1] for name in found if name and name[0] == self.leaf(epoch, name[1] + ".label")]
+        return [name for name in names if not name.isdigit() and name != "latest" and ".." not in name]
+
     def commit(self, epoch):
         if epoch not in self.commits:
             self.commits[epoch] = self.read_commit(epoch)
@@ -1080,6 +1207,7 @@ class Lineage:
         if (epoch, rank) not in self.layers:
             leaf = self.leaf(epoch, "r%d.layer" % rank)
             self.layers[epoch, rank] = Layer(self.place(epoch, rank), self.name + "/" + leaf, epoch, rank)
+            self.layers[epoch, rank].older = lambda other: self.layer(other, rank)
         return self.layers[epoch, rank]
 
     def layer(self, epoch, rank):
@@ -1112,6 +1240,7 @@ class Lineage:
         stored = layer.stats.get(b"bytes.stored", rank["stored"])
         cur.need(stored == rank["stored"], "bytes.stored differs from the commit's")
         cur.need(layer.size <= rank["length"], "the object is longer than when it was committed")
+        cur.need(all(index < len(layer.regions) for index in layer.parts), "a part of no region")
         if layer.size == rank["length"]:
             layer.check_as_written(rank["stored"])
 
@@ -1318,6 +1447,42 @@ def extract(lineage, layer, name):
             yield lineage.layer(*source).payload(pos + at, n) if source else bytes(n)
 
 
+def extract_global(lineage, epoch, name):
+    """An array, a list or a shared region of all ranks together, as one bytes object."""
+    layers = [lineage.layer(epoch, rank) for rank in range(len(lineage.commit(epoch)["ranks"]))]
+    found = [(layer, layer.regions[index], part) for layer in layers for index, part in layer.parts.items()
+             if (layer.regions[index]["name"].split(b"#")[0] if part[0] == "slab" else layer.regions[index]["name"]) == name]
+    if not found:
+        raise Unable("epoch %d has nothing of all ranks with the name %s" % (epoch, text(name)))
+    layer, region, part = found[0]
+    if part[0] == "slab":
+        return join_slabs(lineage, found, element_size(region))
+    if part[0] == "shared":
+        return b"".join(extract(lineage, layer, name))
+    return b"".join(piece for layer, region, part in found for piece in extract(lineage, layer, region["name"]))
+
+
+def join_slabs(lineage, found, size):
+    layer, region, (_, dims) = found[0]
+    lengths, filled = [dim[0] for dim in dims], 0
+    out = bytearray(math.prod(lengths) * size)
+    for layer, region, (_, dims) in found:
+        cur = Cursor(b"", layer.obj, "PARTS")
+        cur.need([dim[0] for dim in dims] == lengths, "%r is a part of an array of other lengths", region["name"])
+        data = b"".join(extract(lineage, layer, region["name"]))
+        for index in itertools.product(*(range(count) for _, _, count, _ in dims[:-1])):
+            to = at = 0
+            for n, (length, start, count, ghost) in enumerate(dims):
+                here = index[n] if n + 1 < len(dims) else 0
+                to = to * length + start + here
+                at = at * (count + 2 * ghost) + ghost + here
+            row = dims[-1][2] * size
+            out[to * size:to * size + row] = data[at * size:at * size + row]
+            filled += row
+    Cursor(b"", found[0][0].obj, "PARTS").need(filled == len(out), "the ranks have %d bytes of an array of %d", filled, len(out))
+    return bytes(out)
+
+
 def text(name):
     return name.decode("utf-8", "surrogateescape")
 
@@ -1335,8 +1500,10 @@ def show(lineage, layer):
         "digests": [{"position": start, "chunk": size, "digests": [digest.hex() for digest in digests]}
                     for start, size, digests in layer.digests],
         "copies": layer.copies,
+        "parts": {text(layer.regions[index]["name"]): part for index, part in layer.parts.items()},
         "eras": [(first, last, "%016x" % token) for first, last, token in layer.eras],
         "commit": commit,
+        "labels": lineage.labels(layer.epoch),
     }
 
 
@@ -1742,6 +1909,7 @@ def read_args():
         if name == "extract":
             command.add_argument("region", type=os.fsencode)
             command.add_argument("-o", metavar="FILE", dest="out")
+            command.add_argument("--global", action="store_true", dest="all_ranks", help="of all ranks together")
         if name == "show":
             command.add_argument("--json", action="store_true", help="on one line")
         if name != "check":
@@ -1762,7 +1930,8 @@ def run(args):
     elif args.command == "show":
         print(json.dumps(show(*find_layer(args)), indent=None if args.json else 1))
     else:
-        pieces = extract(*find_layer(args), args.region)
+        lineage, layer = find_layer(args)
+        pieces = [extract_global(lineage, layer.epoch, args.region)] if args.all_ranks else extract(lineage, layer, args.region)
         with open(args.out, "wb") if args.out else contextlib.nullcontext(sys.stdout.buffer) as out:
             for piece in pieces:
                 out.write(piece)
