@@ -18,7 +18,7 @@ configure = CMAKE_GENERATOR='$(generator)' cmake -S . --log-level=NOTICE $(compi
 compile   = cmake --build
 suite     = ctest --no-label-summary --output-on-failure --no-tests=error -j$(JOBS) --test-dir
 
-.PHONY: all setup configure build demo check test bench bench-full asan tsan fuzz site install clean help
+.PHONY: all setup configure build demo check test bench bench-full asan tsan fuzz site install uninstall clean help
 
 all: build
 
@@ -35,6 +35,7 @@ help:
 	@echo "make fuzz       each fuzzer for FUZZ_SECONDS=$(FUZZ_SECONDS) (build-fuzz, clang)"
 	@echo "make site       docs/ as pages to read in a browser, with no network: build/site/index.html"
 	@echo "make install    PREFIX=$(PREFIX), DESTDIR honoured"
+	@echo "make uninstall  remove the files and folders of make install: the same PREFIX and DESTDIR"
 	@echo "make clean      remove the build trees"
 
 setup:
@@ -71,14 +72,14 @@ bench-full: setup
 asan: setup
 	@$(configure) -B build-asan '-DVARVE_SANITIZE=address;undefined' >/dev/null
 	@$(compile) build-asan -j$(JOBS)
-	@UBSAN_OPTIONS=print_stacktrace=1 $(suite) build-asan -LE meta
+	@UBSAN_OPTIONS=print_stacktrace=1 $(suite) build-asan -LE 'meta|packaging'
 
 # Address randomisation wider than ThreadSanitizer's shadow layout stops it at start: without randomisation where allowed.
 tsan: setup
 	@$(configure) -B build-tsan -DVARVE_SANITIZE=thread >/dev/null
 	@$(compile) build-tsan -j$(JOBS)
 	@if setarch -R true 2>/dev/null; then fixed='setarch -R'; else fixed=; fi; \
-	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 $$fixed $(suite) build-tsan -LE meta
+	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 $$fixed $(suite) build-tsan -LE 'meta|packaging'
 
 # What a fuzzer finds goes into the build tree; copy what deserves to stay into fuzz/corpus/<name>/.
 fuzz: setup
@@ -94,14 +95,18 @@ fuzz: setup
 			-print_final_stats=1 -verbosity=0 -artifact_prefix="$$found-" "$$found" $$seeds; \
 	done
 
-site:
+site: configure
 	@tools/setup docs
+	@$(compile) build -j$(JOBS) --target manuals
 	@mkdocs build --strict
 	@echo "build/site/index.html"
 
 install: configure
 	@$(compile) build -j$(JOBS) --target installed
-	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
+	@DESTDIR="$(DESTDIR)" tools/install build "$(PREFIX)"
+
+uninstall:
+	@DESTDIR="$(DESTDIR)" tools/install --remove build "$(PREFIX)"
 
 clean:
 	rm -rf build build-asan build-tsan build-fuzz build-clang build-minimal build-debug

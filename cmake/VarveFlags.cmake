@@ -47,3 +47,10 @@ function(varve_add_kernels target)
     $<$<BOOL:${VARVE_WERROR}>:-Werror=all-warnings>)
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON CUDA_VISIBILITY_PRESET hidden LINKER_LANGUAGE C)
 endfunction()
+
+# varve_symbol_versions(TARGET MAP): exports by a version script of this folder
+function(varve_symbol_versions target map)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/${map})
+  target_link_options(${target} PRIVATE LINKER:--version-script=${script})
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${script})
+endfunction()

@@ -1,8 +1,11 @@
-# Headers, the libraries, the command, man pages, and what pkg-config and find_package read.
+# Headers, the libraries, the command, man pages, and what pkg-config, find_package and module read.
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/varve)
 
-install(TARGETS varve varve_internal EXPORT varveTargets)
+install(TARGETS varve varve_core varve_internal EXPORT varveTargets)
+if(VV_HAVE_INTERPOSE)
+  install(TARGETS varve_interpose EXPORT varveTargets)
+endif()
 if(VV_HAVE_MPI)
   install(TARGETS varve_mpi varve_mpi_internal EXPORT varveMpiTargets)
   install(EXPORT varveMpiTargets NAMESPACE varve:: DESTINATION ${package_dir})
@@ -32,7 +35,7 @@ if(VV_HAVE_MPI)
   set(no_mpi_header "")
 endif()
 install(DIRECTORY include/varve TYPE INCLUDE OPTIONAL FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" ${no_mpi_header})
-foreach(section 1 3 5)
+foreach(section 3 5) # section 1: VarveManuals
   file(GLOB pages CONFIGURE_DEPENDS docs/man/*.${section})
   if(pages)
     install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
@@ -41,7 +44,7 @@ endforeach()
 
 # `make install` builds these, and neither tests nor examples
 add_custom_target(installed)
-foreach(target varve varve_internal varve_mpi varve_mpi_internal varve_fortran varve_fortran_mpi varve_cli varve_cli_mpi varve_preload varve_preload_mpi)
+foreach(target varve varve_interpose varve_internal varve_mpi varve_mpi_internal varve_fortran varve_fortran_mpi varve_cli varve_cli_mpi varve_preload varve_preload_mpi manuals)
   if(TARGET ${target})
     add_dependencies(installed ${target})
   endif()
@@ -56,7 +59,11 @@ install(FILES ${PROJECT_BINARY_DIR}/varveConfig.cmake ${PROJECT_BINARY_DIR}/varv
 # the way from the .pc file back to the prefix: ../.. unless LIBDIR is a multiarch one
 file(RELATIVE_PATH pc_to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
-set(pc_names varve)
+set(pc_names varve varve_core)
+set(varve_interpose_flags "") # one flag, so that pkg-config neither moves nor joins its parts
+if(VV_HAVE_INTERPOSE)
+  set(varve_interpose_flags "-L\${libdir} -Wl,--push-state,--no-as-needed,-lvarve_interpose,--pop-state")
+endif()
 if(VV_HAVE_MPI)
   list(APPEND pc_names varve_mpi)
 endif()
@@ -70,3 +77,13 @@ foreach(name ${pc_names})
   configure_file(cmake/${name}.pc.in ${name}.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endforeach()
+
+# a module file for Environment Modules and Lmod: it finds the prefix from its own place, as the .pc files do
+set(module_dir ${CMAKE_INSTALL_DATADIR}/modulefiles/varve)
+file(RELATIVE_PATH module_to_prefix /${module_dir} /)
+set(module_python "")
+if(VARVE_WITH_PYTHON AND Python3_FOUND)
+  set(module_python "prepend-path PYTHONPATH $prefix/${VARVE_PYTHONDIR}")
+endif()
+configure_file(cmake/modulefile.in modulefile @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/modulefile DESTINATION ${module_dir} RENAME ${PROJECT_VERSION})

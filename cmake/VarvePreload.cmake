@@ -26,8 +26,8 @@ function(varve_add_preload)
     DEPENDS ${JEMALLOC_PIC_LIBRARY} COMMENT "jemalloc under other names" VERBATIM)
   add_custom_target(varve_jemalloc DEPENDS ${renamed})
 
-  file(GLOB sources CONFIGURE_DEPENDS src/preload/*.c) # not wrap/, which is among the objects of libvarve
-  add_library(varve_preload SHARED ${sources} $<TARGET_OBJECTS:varve_objects> ${varve_levels} ${varve_kernels})
+  file(GLOB sources CONFIGURE_DEPENDS src/preload/*.c) # wrap/ has objects of its own
+  add_library(varve_preload SHARED ${sources} $<TARGET_OBJECTS:varve_objects> ${varve_wraps} ${varve_levels} ${varve_kernels})
   add_dependencies(varve_preload varve_jemalloc)
   target_include_directories(varve_preload PRIVATE include src ${PROJECT_BINARY_DIR}/include)
   target_include_directories(varve_preload SYSTEM PRIVATE ${JEMALLOC_INCLUDE_DIR})
@@ -37,6 +37,7 @@ function(varve_add_preload)
   set_property(SOURCE src/preload/alloc.c src/preload/new.c APPEND PROPERTY COMPILE_OPTIONS -fomit-frame-pointer)
   target_link_libraries(varve_preload PRIVATE varve_flags varve_depends ${renamed})
   target_link_options(varve_preload PRIVATE LINKER:--exclude-libs,libvv_jemalloc.a LINKER:--no-undefined)
+  varve_symbol_versions(varve_preload varve_preload.map)
   set_target_properties(varve_preload PROPERTIES C_VISIBILITY_PRESET hidden LINKER_LANGUAGE C INSTALL_RPATH $ORIGIN)
 
   # What it loads into MPI programs: libvarve_mpi, but with libvarve_preload for its libvarve.

@@ -19,7 +19,7 @@ ORDER = {
     "core": [{"format"}, {"dedup"}, {"ranks"}, {"plan"}],
     "engine": [{""}, {"lineage"}, {"read"}, {"ranks"}, {"write"}, {"grains", "upkeep"}, {"memory"}, {"session"}, {"files"}],
     "image": [{"process"}, {"criu"}, {"check"}, {"save"}, {"restore"}, {""}],
-    "cli": [{"base"}, {"run", "pack", "report", "top"}, {"cmd"}],
+    "cli": [{"base"}, {"run", "pack", "report", "top", "mount", "image"}, {"cmd"}, {"main"}],
 }
 
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""libvarve.so shows varve_*, the names of src/preload/wrap/wrap_names.h if it is built with them, and nothing else; and
-everything that the public headers declare. libvarve_mpi.so shows what its header declares. libvarve_preload.so shows what libvarve.so
-does, malloc and its family, MPI_Finalize, what closes descriptors, C++'s operators, the names of src/preload/libc_memory_names.h, and what varve_here.h declares."""
+"""libvarve.so shows what the public headers declare and the table for libvarve_interpose.so, all with a version, and nothing else.
+libvarve_interpose.so shows the names of src/preload/wrap/wrap_names.h, without a version: a call of read@GLIBC_2.2.5 is not bound to a read
+of another version. libvarve_mpi.so shows what its header declares. libvarve_preload.so shows what both libraries do but the table, malloc and
+its family, MPI_Finalize, what closes descriptors, C++'s operators, the names of src/preload/libc_memory_names.h, and what varve_here.h
+calls."""
 import ctypes
 import os
 import re
@@ -9,25 +11,31 @@ import subprocess
 import tree
 
 ALLOCATION = set("""malloc calloc reallocarray memalign aligned_alloc posix_memalign valloc pvalloc malloc_usable_size
-    dlclose pthread_create MPI_Finalize varve_checkpoint_here varve_protect_here varve_except_here""".split())
+    dlclose pthread_create MPI_Finalize""".split())
 DESCRIPTORS = {name for name in ("close", "dup2", "dup3", "close_range", "closefrom") if hasattr(ctypes.CDLL(None), name)}
 FORMS = ("", "RKSt9nothrow_t", "St11align_val_t", "St11align_val_tRKSt9nothrow_t")
 OPERATORS = {f"_Z{name}m{form}" for name in ("nw", "na") for form in FORMS}
 OPERATORS |= {f"_Z{name}Pv{form}" for name in ("dl", "da") for form in (*FORMS, "m", "mSt11align_val_t")}
 LINKER = {"_init", "_fini", "_edata", "_end", "__bss_start"}  # some linkers export their own marks
-
+VERSION = "VARVE_1.0"
+HERE = {f"varve_{what}_here@@{VERSION}" for what in ("checkpoint", "protect", "except")}
+TABLE = f"varve_interpose_table@@{VERSION}"
 
 
 def shown(library):
+    """Each name with its version."""
     nm = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True)
-    return {line.split()[-1].split("@")[0] for line in nm.stdout.splitlines()} - LINKER
+    return {line.split()[-1] for line in nm.stdout.splitlines()} - LINKER - {VERSION}
 
 
-exported, declared, declared_mpi = shown(tree.BUILD / "libvarve.so"), set(), set()
-for header in tree.c_files("include"):
-    text = tree.blank_comments(header.read_text())
-    found = declared_mpi if "<mpi.h>" in text else declared  # those live in a library of their own
-    found |= set(re.findall(r"^VARVE_API\b[^;(]*?\b(varve_\w+)\s*\(", text, re.M))
+def declared(*, mpi=False):
+    names = set()
+    for header in tree.c_files("include"):
+        text = tree.blank_comments(header.read_text())
+        if ("<mpi.h>" in text) == mpi:
+            names |= set(re.findall(r"^VARVE_API\b[^;(]*?\b(varve_\w+)\s*\(", text, re.M))
+    names |= {name.removesuffix("_sized") for name in names}  # for programs from before 1.0
+    return {f"{name}@@{VERSION}" for name in names}
 
 
 def named(list_):
@@ -37,25 +45,25 @@ def named(list_):
     return set(re.findall(r"\bX\((\w+)\)", names.stdout))
 
 
-def wrapped():
-    """The functions of the C library that this build stands in front of."""
+def interposed():
+    """Does this build interpose functions of the C library?"""
     cache = (tree.BUILD / "CMakeCache.txt").read_text()
-    on = re.search(r"^VARVE_WITH_WRAP:\w+=(ON|TRUE|YES|1)$", cache, re.M | re.I)
-    if not on or re.search(r"^VARVE_SANITIZE:\w+=.", cache, re.M):
-        return set()
-    return named("wrap_names")
+    return re.search(r"^VARVE_WITH_WRAP:\w+=(ON|TRUE|YES|1)$", cache, re.M | re.I) and not re.search(r"^VARVE_SANITIZE:\w+=.", cache, re.M)
 
 
-foreign, wanted = {s for s in exported if not s.startswith("varve_")}, wrapped()
-problems = [f"exported, but neither varve_* nor in src/preload/wrap/wrap_names.h: {s}" for s in sorted(foreign - wanted)]
-problems += [f"in src/preload/wrap/wrap_names.h, but not exported: {s}" for s in sorted(wanted - foreign)]
-problems += [f"declared in include/, but not exported: {s}" for s in sorted(declared - exported)]
-library = tree.BUILD / "libvarve_mpi.so"
-if library.exists() and shown(library) != declared_mpi:
-    problems.append(f"libvarve_mpi.so shows {sorted(shown(library))}, its header declares {sorted(declared_mpi)}")
-library = tree.BUILD / "libvarve_preload.so"
-if library.exists() and shown(library) ^ exported != (own := ALLOCATION | DESCRIPTORS | OPERATORS | named("libc_memory_names")):
-    problems.append(f"libvarve_preload.so, beside what libvarve.so shows: {sorted((shown(library) ^ exported) ^ own)} too many or too few")
-if not exported:
-    problems.append("nothing is exported")
-tree.finish(problems, f"{len(exported - foreign)} symbols of varve, {len(foreign)} of the C library")
+problems, count = [], 0
+core = declared() | {TABLE}
+wanted = {"libvarve": core, "libvarve_mpi": declared(mpi=True)}
+if interposed():
+    wanted["libvarve_interpose"] = named("wrap_names")
+    wanted["libvarve_preload"] = core - {TABLE} | named("wrap_names") | named("libc_memory_names") | HERE | ALLOCATION | DESCRIPTORS | OPERATORS
+assert len(core) > 20
+for name, names in wanted.items():
+    library = tree.BUILD / f"{name}.so"
+    if not library.exists() and name in ("libvarve_mpi", "libvarve_preload"):  # optional
+        continue
+    found = shown(library)
+    count += len(found)
+    problems += [f"{name}.so exports {s}, which it should not" for s in sorted(found - names)]
+    problems += [f"{name}.so does not export {s}" for s in sorted(names - found)]
+tree.finish(problems, f"{count} symbols of {len(wanted)} libraries")

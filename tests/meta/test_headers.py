@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each public header compiles alone without a warning: .h in C17 and C++17, .hpp in C++17 and C++20."""
+"""Each public header compiles alone without a warning: .h in C17 and C++17, .hpp in C++17 and C++20; and without the old names."""
 import os
 import re
 import subprocess
@@ -7,7 +7,8 @@ import tree
 
 WARNINGS = ["-pedantic", "-Wall", "-Wextra", "-Werror"]
 LANGUAGES = [("CC", ["-x", "c", "-std=c17", "-Wstrict-prototypes"], ".h"), ("CXX", ["-x", "c++", "-std=c++17"], ".h .hpp"),
-             ("CXX", ["-x", "c++", "-std=c++20", "-Wshadow"], ".hpp")]
+             ("CXX", ["-x", "c++", "-std=c++20", "-Wshadow"], ".hpp"), ("CC", ["-x", "c", "-std=c17", "-DVARVE_NO_OLD_NAMES"], ".h"),
+             ("CXX", ["-x", "c++", "-std=c++17", "-DVARVE_NO_OLD_NAMES"], ".h .hpp")]
 CACHE = (tree.BUILD / "CMakeCache.txt").read_text()
 FOLDERS = re.search(r"^MPI_C_COMPILER_INCLUDE_DIRS:\w+=(.+)$", CACHE, re.M)  # where the compiler wrapper finds mpi.h
 MPI = [f for folder in FOLDERS[1].split(";") for f in ("-isystem", folder)] if FOLDERS else []

@@ -15,6 +15,7 @@ CACHE = (tree.BUILD / "CMakeCache.txt").read_text()
 MPICC, MPIFC = ((re.search(rf"^MPI_{language}_COMPILER:FILEPATH=(.+)$", CACHE, re.M) or [None, ""])[1] for language in ("C", "Fortran"))
 CONFIG = (tree.BUILD / "include/vv_config.h").read_text()
 BUILT_MPI, BUILT_FORTRAN = (f"#define VV_HAVE_{what} 1" in CONFIG for what in ("MPI", "FORTRAN"))
+BOTH = ["libvarve", *(["libvarve_interpose"] if (tree.BUILD / "libvarve_interpose.so").exists() else [])]
 BUILT_FORTRAN_MPI = (tree.BUILD / "libvarve_fortran_mpi.a").exists()
 
 
@@ -31,6 +32,15 @@ def expect(what, got, wanted):
     if got != wanted:
         print(f"{what}: wanted {wanted}")
         sys.exit(1)
+
+
+def needed(program, but=None):
+    """Varve's libraries that the program itself needs. libvarve_interpose must come before the C library."""
+    names = re.findall(r"\(NEEDED\).*\[(\w+)\.so", run("readelf", "-d", program))
+    if "libvarve_interpose" in names and names.index("libvarve_interpose") > names.index("libc"):
+        print(f"{program}: the C library comes first: {names}")
+        sys.exit(1)
+    return sorted(name for name in names if name.startswith("libvarve") and name != but)
 
 
 def has(prefix, what, built, *names):
@@ -55,8 +65,38 @@ def has_fortran_mpi(prefix):
                "varveFortranMpiTargets.cmake")
 
 
+def has_manuals(prefix):
+    return has(prefix, "the command's manual pages and completions", (tree.BUILD / "man" / "varve.1").exists(), "man1/varve.1", "man1/varve-ls.1",
+               "bash-completion/completions/varve", "zsh/site-functions/_varve", "fish/vendor_completions.d/varve.fish")
+
+
 def expect_mpi(what, program):
     expect(what, run(program).split(";")[0], "varve_open_mpi: MPI is not initialised")
+
+
+WHOLLY_STATIC = """
+#include <stdio.h>
+#include <varve/varve.h>
+int main(void)
+{
+	varve *v = NULL;
+	int rc = varve_open("mem:a", "a", NULL, &v);
+
+	puts(rc ? varve_last_error() : "open");
+	return rc ? 0 : varve_close(v);
+}
+"""
+
+
+def without_linker(work, flags):
+    """A program linked with -static works, or says why not."""
+    source, program = work / "wholly_static.c", work / "wholly_static"
+    source.write_text(WHOLLY_STATIC)
+    if subprocess.run([CC, "-static", "-o", program, source, *flags], capture_output=True).returncode:
+        print("not checked: nothing can be linked with -static here")
+        return
+    said = run(program).strip()
+    expect("-static", said == "open" or "linked with -static" in said, True)
 
 
 def by_pkg_config(work, prefix):
@@ -66,19 +106,26 @@ def by_pkg_config(work, prefix):
     source, cflags = CONSUMER / "main.c", ask("--cflags")
     run(CC, "-o", work / "shared", source, *cflags, *ask("--libs"), f"-Wl,-rpath,{libdir}")
     expect("pkg-config, shared", run(work / "shared"), version)
-    private = [f for f in ask("--libs", "--static") if f != "-lvarve"]
+    expect("pkg-config, libraries", needed(work / "shared"), BOTH)
+    run(CC, "-o", work / "core", source, *cflags, *ask("--libs", name="varve_core"), f"-Wl,-rpath,{libdir}")
+    expect("pkg-config, varve_core", run(work / "core"), version)
+    expect("pkg-config, varve_core, libraries", needed(work / "core"), ["libvarve"])
+    private = [f for f in ask("--libs", "--static", name="varve_core") if f != "-lvarve"]
     run(CC, "-o", work / "static", source, *cflags, pathlib.Path(libdir) / "libvarve.a", *private)
     expect("pkg-config, static", run(work / "static"), version)
+    without_linker(work, [*cflags, *ask("--libs", "--static")])
     flags = lambda name: [*ask("--cflags", "--libs", name=name), f"-Wl,-rpath,{libdir}"]
     if has_mpi(prefix):
         run(MPICC or "mpicc", "-o", work / "mpi", CONSUMER / "mpi.c", *flags("varve_mpi"))
         expect_mpi("pkg-config, MPI", work / "mpi")
+        expect("pkg-config, MPI, libraries", needed(work / "mpi", but="libvarve_mpi"), BOTH)
     if CXX:
         run(CXX, "-std=c++17", "-o", work / "cpp", CONSUMER / "session.cpp", *flags("varve"))
         expect("pkg-config, C++", run(work / "cpp"), version)
     if has_fortran(prefix):
         run(FC, "-o", work / "fortran", CONSUMER / "module.f90", *flags("varve_fortran"))
         expect("pkg-config, Fortran", run(work / "fortran"), version)
+        expect("pkg-config, Fortran, libraries", needed(work / "fortran"), BOTH)
     if has_fortran_mpi(prefix):
         run(MPIFC or "mpifort", "-o", work / "fortran_mpi", CONSUMER / "module_mpi.f90", *flags("varve_fortran_mpi"))
         expect_mpi("pkg-config, Fortran, MPI", work / "fortran_mpi")
@@ -92,9 +139,13 @@ def by_find_package(work, prefix, version):
         f"-DVARVE_VERSION_WANTED={version}", *languages, f"-DVARVE_LANGUAGES={'CXX;' * bool(CXX)}{'Fortran' * bool(FC)}")
     run("cmake", "--build", build)
     expect("find_package, shared", run(build / "consumer"), version)
+    expect("find_package, libraries", needed(build / "consumer"), BOTH)
+    expect("find_package, varve_core", run(build / "consumer_core"), version)
+    expect("find_package, varve_core, libraries", needed(build / "consumer_core"), ["libvarve"])
     expect("find_package, static", run(build / "consumer_static"), version)
     if has_mpi(prefix):
         expect_mpi("find_package, MPI, shared", build / "consumer_mpi")
+        expect("find_package, MPI, libraries", needed(build / "consumer_mpi", but="libvarve_mpi"), BOTH)
         expect_mpi("find_package, MPI, static", build / "consumer_mpi_static")
     if CXX:
         expect("find_package, C++", run(build / "consumer_cpp"), version)
@@ -112,3 +163,4 @@ with tempfile.TemporaryDirectory() as folder:
     by_find_package(work, prefix, by_pkg_config(work, prefix))
     if (prefix / "bin" / "varve").exists():
         run(prefix / "bin" / "varve", "--help")
+        has_manuals(prefix)

@@ -11,6 +11,7 @@ HOMES = [  # a header of an optional dependency, and the only files that may inc
     (r"zlib\.h|zconf\.h", r"src/base/deflate\.c"),
     (r"szlib\.h|libaec\.h", r"src/base/szip\.c"),
     (r"curl/.*", r"src/store/s3[^/]*\.[ch]"),
+    (r"fuse.*\.h", r"src/cli/mount/mount_fuse\.c"),
     (r"mpi\.h", r"src/comm/mpi\.[ch]|(examples|bench)/.*"),
     (r"(hdf5|H5\w*|netcdf\w*)\.h", r"src/reader/.*"),
     (r"jemalloc/.*", r"src/preload/jemalloc\.h"),

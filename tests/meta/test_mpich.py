@@ -71,7 +71,7 @@ if not CC or not RUN:
     print("skip: no mpicc.mpich and mpirun.mpich here")
     sys.exit(77)
 pc = {**os.environ, "PKG_CONFIG_PATH": str(tree.BUILD)}
-private = shlex.split(subprocess.run(["pkg-config", "--libs", "--static", "varve"], env=pc, check=True, text=True,
+private = shlex.split(subprocess.run(["pkg-config", "--libs", "--static", "varve_core"], env=pc, check=True, text=True,
                                      capture_output=True).stdout)
 with tempfile.TemporaryDirectory() as folder:
     library = pathlib.Path(folder) / "mpi.o"

@@ -4,7 +4,7 @@ import re
 import tree
 
 EXCEPTIONS = [  # path, function, reason
-    (r"src/cli/cmd/\w+\.c", r"main", "the program's entry"),
+    (r"src/cli/main/\w+\.c", r"main", "the program's entry"),
     (r"src/(space|gpu)/\w+\.c", r"vv_space_(host|cuda)", "spaces are asked for by their own names"),
     (r"src/preload/[\w/]+\.c", r".*", "it defines the C library's own names"),
 ]

@@ -184,6 +184,15 @@ static int fault_start_writeback(const struct vv_fs *fs, int fd, off_t off, off_
 	return fails(is_dead() ? FAULT_DEAD : FAULT_NONE) ? -1 : 0;
 }
 
+/* Pretends to succeed: the underlying writes take the page cache. */
+static int fault_direct(const struct vv_fs *fs, int fd, bool on)
+{
+	(void)fs;
+	(void)fd;
+	(void)on;
+	return fails(is_dead() ? FAULT_DEAD : FAULT_NONE) ? -1 : 0;
+}
+
 static int fault_punch(const struct vv_fs *fs, int fd, off_t off, off_t len)
 {
 	(void)fs;
@@ -248,6 +257,7 @@ const struct vv_fs *faultfs(void)
 		.pread = fault_pread,
 		.allocate = fault_allocate,
 		.start_writeback = fault_start_writeback,
+		.direct = fault_direct,
 		.punch = fault_punch,
 		.truncate = fault_truncate,
 		.fsync = fault_fsync,

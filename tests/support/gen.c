@@ -58,16 +58,30 @@ void gen_runs(uint64_t *state, struct vv_runs *out, uint64_t len, int with_gaps,
 	}
 }
 
+/* One of a few kinds of records. */
+static const struct vv_record *gen_record(uint64_t *state)
+{
+	struct vv_record_field field[3] = { { .name = "x", .type = VV_TYPE_F64, .offset = 0, .bytes = 8 },
+					    { .name = "_id7", .type = VV_TYPE_I16, .offset = 10, .bytes = 2 },
+					    { .name = "tag", .type = VV_TYPE_U8, .offset = 12, .bytes = 5 } };
+	const struct vv_record *r = NULL;
+
+	CHECK_EQ(vv_record_find("r", 17 + gen_below(state, 2) * 7, field, 1 + (size_t)gen_below(state, 3), &r), 0);
+	return r;
+}
+
 /* Type, dimensions and a length that fits them. */
 static struct vv_shape gen_shape(uint64_t *state)
 {
-	struct vv_shape s = { .chunk = 32u << gen_below(state, 4), .type = (uint8_t)gen_below(state, VV_TYPES) };
+	struct vv_shape s = { .chunk = 32u << gen_below(state, 4), .type = (uint8_t)gen_below(state, VV_TYPES + 1) };
 
 	s.len = gen_below(state, 60);
 	if (s.type == VV_TYPE_BYTES)
 		return s;
 	s.ndim = (uint8_t)(1 + gen_below(state, 3));
-	s.len = vv_head_type_size(s.type);
+	if (s.type == VV_TYPE_RECORD)
+		s.record = gen_record(state);
+	s.len = vv_head_element_size(&s);
 	for (unsigned d = 0; d < s.ndim; d++) {
 		s.dim[d] = gen_below(state, 4);
 		s.len *= s.dim[d];
