@@ -1,6 +1,8 @@
 """What mkdocs does not know of our documentation (mkdocs.yml names this file as its hook): manual pages become pages of the site, files of
 the source that the text links to do, too, the messages of the sources are a page, and a name such as decisions/* in the navigation stands for all pages of a folder."""
 import html
+import json
+import os
 import pathlib
 import re
 import sys
@@ -11,10 +13,10 @@ from mkdocs.structure.files import File
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import messages  # noqa: E402
 
-MANUAL = re.compile(r"\]\(((?:\.\./)*man/[\w.]+\.\d)\)")
+MANUAL = re.compile(r"\]\(((?:\.\./)*man/[\w.-]+\.\d)\)")
 LINK = re.compile(r"\]\(((?:\.\./)+[^)#\s]+)(#[^)\s]*)?\)")
 LANGUAGES = {".h": "c", ".hpp": "cpp", ".f90": "fortran", ".py": "python", ".md": "markdown"}
-made = {"folder": None, "sources": {}}
+made = {"folder": None, "sources": {}, "parts": []}
 
 
 # --- manual pages
@@ -80,9 +82,9 @@ class Manual:
     def linked(self, text):
         def link(found):
             page = self.pages.get(f"{found[1]}.{found[2]}")
-            return f'<a href="{page}.html">{found[1]}({found[2]})</a>' if page else found[0]
+            return f'<a href="{page.name}.html">{found[1]}({found[2]})</a>' if page else found[0]
 
-        return re.sub(r"<b>([\w.]+)</b>\((\d)\)", link, text)
+        return re.sub(r"<b>([\w.-]+)</b>\((\d)\)", link, text)
 
     def paragraph(self):
         if self.text:
@@ -97,7 +99,7 @@ class Manual:
 
     def do_th(self, rest):
         name, section = rest.split()[:2]
-        self.out.append(f"# {name.lower()}({section})\n\n")
+        self.out.append(f"# {plain(name).lower()}({section})\n\n")
 
     def do_sh(self, rest):
         self.end_list()
@@ -149,12 +151,16 @@ class Manual:
     do_re = do_rs
 
 
-def manuals(folder):
-    """{name of a page, or of one that is another: that page}, of docs/man"""
+def manuals(docs):
+    """{name of a page, or of one that is another: the file of that page}, of docs/man and of those that the build makes"""
+    made_by_build = pathlib.Path(os.environ.get("VARVE_BUILD", docs.parent / "build")) / "man"
+    if not (made_by_build / "varve.1").exists():
+        raise SystemExit(f"{made_by_build}: no manual pages of the command; 'make site' makes them first")
+    files = {path.name: path for folder in (docs / "man", made_by_build) for path in folder.glob("*.[1-8]")}
     pages = {}
-    for path in sorted(folder.iterdir()):
+    for name, path in sorted(files.items()):
         other = re.fullmatch(r"\.so man\d/(\S+)\n", path.read_text())
-        pages[path.name] = other[1] if other else path.name
+        pages[name] = files[other[1]] if other else path
     return pages
 
 
@@ -171,7 +177,7 @@ def on_config(config):
 
     def all_of(pattern):
         if pattern == "man/*":
-            return [{re.sub(r"\.(\d)$", r"(\1)", name): f"man/{name}.md"} for name in sorted(set(manuals(docs / "man").values()))]
+            return [{re.sub(r"\.(\d)$", r"(\1)", name): f"man/{name}.md"} for name in sorted({path.name for path in manuals(docs).values()})]
         return [str(path.relative_to(docs)) for path in sorted(docs.glob(pattern)) if path.suffix == ".md"]
 
     config["nav"] = [expand(item) for item in config["nav"]]
@@ -180,7 +186,7 @@ def on_config(config):
 
 def on_files(files, config):
     docs = pathlib.Path(config["docs_dir"])
-    made.update(folder=tempfile.TemporaryDirectory(prefix="varve-site-"), sources={})  # gone when mkdocs ends
+    made.update(folder=tempfile.TemporaryDirectory(prefix="varve-site-"), sources={}, parts=[])  # gone when mkdocs ends
     folder = pathlib.Path(made["folder"].name)
 
     def add(name, text):
@@ -189,11 +195,11 @@ def on_files(files, config):
         files.append(File(name, str(folder), config["site_dir"], config["use_directory_urls"]))
 
     add("messages.md", messages.page(docs.parent))
-    pages = manuals(docs / "man")
+    pages = manuals(docs)
     for file in [f for f in files if f.src_uri.startswith("man/")]:
         files.remove(file)
-    for name in sorted(set(pages.values())):
-        add(f"man/{name}.md", "".join(Manual(docs / "man" / name, pages).out))
+    for path in sorted(set(pages.values())):
+        add(f"man/{path.name}.md", "".join(Manual(path, pages).out))
     for file in [f for f in files if f.is_documentation_page() and docs in pathlib.Path(f.abs_src_path).parents]:
         page = pathlib.Path(file.abs_src_path)
         for link, _ in LINK.findall(page.read_text()):
@@ -216,3 +222,31 @@ def on_page_markdown(markdown, page, config, files):
         return f"]({up}{target})" if target else found[0]
 
     return LINK.sub(lead, MANUAL.sub(r"](\1.md)", markdown.expandtabs(8)))
+
+
+def text_of(part):
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", part)).replace("\u00b6", " ").split())
+
+
+def label_cells(table):
+    """Each cell of a table gets the heading of its column: on a phone it stands in front of the cell."""
+    headings = [text_of(cell) for cell in re.findall(r"<th\b[^>]*>(.*?)</th>", table[0], re.S)]
+
+    def row(found):
+        column = iter(headings)
+        return re.sub(r"<td\b", lambda _: f'<td data-label="{html.escape(name)}"' if (name := next(column, "")) else "<td", found[0])
+
+    return re.sub(r"<tr>.*?</tr>", row, table[0], flags=re.S)
+
+
+def on_page_content(content, page, config, files):
+    """The parts of a page for the search, from one heading to the next; the cells of its tables with their headings."""
+    parts = re.split(r'<h[1-3] id="([^"]*)">(.*?)</h[1-3]>', content, flags=re.S)
+    for name, heading, text in zip(parts[1::3], parts[2::3], parts[3::3]):
+        made["parts"].append([page.title, text_of(heading), f"{page.file.url}#{name}", text_of(text)])
+    return re.sub(r"<table>.*?</table>", label_cells, content, flags=re.S)
+
+
+def on_post_build(config):
+    index = json.dumps(made["parts"], ensure_ascii=False, separators=(",", ":"))
+    (pathlib.Path(config["site_dir"]) / "search_index.js").write_text(f"window.varve_search = {index};\n")

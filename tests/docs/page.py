@@ -155,5 +155,5 @@ class Manual(Page):
 def pages(names=()):
     """The pages of these names; all of them if there are none."""
     found = [ROOT / name for name in names] or [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")),
-                                                *sorted((ROOT / "docs/man").glob("*.[1-8]"))]
+                                                *sorted((ROOT / "docs/man").rglob("*.[1-8]"))]
     return [(Page if path.suffix == ".md" else Manual)(path) for path in found if path.exists() or names]

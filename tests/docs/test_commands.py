@@ -23,7 +23,7 @@ import s3_server  # noqa: E402
 
 CACHE = (BUILD / "CMakeCache.txt").read_text()
 CC, CXX, FC = (os.environ.get(*words) for words in (("CC", "cc"), ("CXX", "c++"), ("FC", "gfortran")))
-COMMAND_SECONDS, PAGE_SECONDS = 120, 240
+COMMAND_SECONDS, PAGE_SECONDS = 300, 900  # what takes longer hangs
 
 
 class Failed(Exception):
@@ -165,21 +165,48 @@ def fold(line):
 
 
 def pattern(lines):
-    """A regular expression for output of which these lines are the description."""
+    """A regular expression for output of which these lines are the description; a group for each line but `...`."""
     parts = []
     for line in lines:
         if line.strip() == "...":
             parts.append(r"(?:.*\n)*?")
         else:
-            parts.append(".*".join(re.escape(fold(part)) for part in re.split(r" ?\.\.\. ?", line)) + r"\n")
+            parts.append("(" + ".*".join(re.escape(fold(part)) for part in re.split(r" ?\.\.\. ?", line)) + r")\n")
     return "".join(parts)
 
 
-def same(expected, said):
-    """A shell that is no terminal's also tells when what it started before was killed: that may come at any time."""
-    folded = "".join(fold(line) + "\n" for line in said.splitlines())
-    quiet = "".join(fold(line) + "\n" for line in said.splitlines() if not NOTICE.fullmatch(line))
-    return any(re.fullmatch(pattern(expected), text) for text in (folded, quiet))
+def match(expected, said):
+    """[(line of the page, line of the output)], or None if they differ. A shell that is no terminal's also tells when what it started before was
+    killed: that may come at any time."""
+    lines = said.splitlines()
+    for chosen in lines, [line for line in lines if not NOTICE.fullmatch(line)]:
+        text = "".join(fold(line) + "\n" for line in chosen)
+        if found := re.fullmatch(pattern(expected), text):
+            told = [line for line in expected if line.strip() != "..."]
+            return [(line, chosen[text.count("\n", 0, found.start(i + 1))]) for i, line in enumerate(told)]
+    return None
+
+
+# --- numbers that a page shows
+
+SIZES = {"B": 1, "byte": 1, "bytes": 1, **{f"{c}iB": 1 << 10 * i for i, c in enumerate("KMGTP", 1)}, **{f"{c}B": 1000 ** i for i, c in enumerate("kMGTP", 1)}}
+SIZE = re.compile(rf"(?<![\w.#])(\d[\d,]*(?:\.\d+)?) ?({'|'.join(SIZES)}|x)(?![\w/])")
+NEAR, FEW = 1.25, 256  # compressors and file formats differ a little by their version; so many bytes are nothing
+
+
+def sizes(text):
+    return [(float(n.replace(",", "")) * SIZES.get(unit, 1), unit == "x", f"{n} {unit}") for n, unit in SIZE.findall(text)]
+
+
+def stale(shown, said):
+    """(as shown, as it is) of sizes and ratios that are not near each other. Beyond `...` only the ends of the lines can be compared."""
+    real = sizes(said)
+    parts = [sizes(part) for part in shown.split("...")]
+    pairs = list(zip(parts[0], real))
+    if len(parts) > 1 and parts[-1]:
+        pairs += zip(parts[-1], real[-len(parts[-1]):])
+    return [(a[2], b[2]) for a, b in pairs if a[1] == b[1] and not (a[0] <= NEAR * b[0] and b[0] <= NEAR * a[0])
+            and (a[1] or abs(a[0] - b[0]) > FEW)]
 
 
 def steps(text):
@@ -264,7 +291,7 @@ class Reading:
 
     def __init__(self, text, installed, folder, loud):
         self.page, self.installed, self.folder, self.loud = text, installed, folder, loud
-        self.ran, self.skipped, self.compiled, self.server = 0, [], [], None
+        self.ran, self.skipped, self.stale, self.compiled, self.server = 0, [], [], [], None
         for name in ("scratch", "home"):
             (folder / name).mkdir()
         self.env = {**installed.env, "HOME": str(folder / "home"), "TMPDIR": str(folder)}
@@ -353,8 +380,10 @@ class Reading:
             raise Failed(f"{where}\n--- it did not end in time")
         if status != wanted:
             raise Failed(f"{where}\n--- status {status}, not {wanted}")
-        if expected is not None and not same(expected, said):
+        lines = match(expected, said) if expected is not None else []
+        if lines is None:
             raise Failed(f"{where}\n--- the page says\n" + "\n".join(expected))
+        self.stale += [f"{self.page.name}:{block.line}: $ {text.strip()}: the page shows {a}, it is {b}: {now.strip()}" for shown, now in lines for a, b in stale(shown, now)]
 
 
 def read(text, installed, work, loud):
@@ -367,6 +396,8 @@ def read(text, installed, work, loud):
         reading.read()
     except Failed as failure:
         problems.append(str(failure))
+    if not installed.lacks(["zstd"]):  # without a compressor sizes are others
+        problems += reading.stale
     shutil.rmtree(folder, ignore_errors=True)
     reasons = "; ".join(sorted(set(reading.skipped)))
     return problems, f"{text.name}: {reading.ran} blocks run" + (f", {len(reading.skipped)} skipped: {reasons}" if reasons else "")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-# ctest: TIMEOUT 180
-"""The documentation as a site: it builds without a warning, every link and anchor leads somewhere, and it opens from a file, without a network, also on a phone."""
+# ctest: TIMEOUT 300 COST 60
+"""The documentation as a site: it builds without a warning, every link and anchor leads somewhere, and it opens from a file, without a network, also on a phone.
+Its search finds pages."""
 import html
 import html.parser
 import pathlib
@@ -11,12 +12,16 @@ import sys
 import tempfile
 import urllib.parse
 
-from page import ROOT
+from page import BUILD, ROOT
 
 sys.path.insert(0, str(ROOT / "tests" / "cli"))
 import browser  # noqa: E402
 
 NAMES = r"\b[A-Z]{2,}\b|\bN\b"  # of the page of troubleshooting
+# boxes whose content is wider than they are
+WIDER = """[document.documentElement, ...document.querySelectorAll('.md-content :is(pre, pre > code, table, p, li, dd, img, .md-typeset__scrollwrap)')]
+    .filter(e => e.clientWidth && e.scrollWidth > e.clientWidth)
+    .map(e => `${e.tagName.toLowerCase()} has ${e.scrollWidth} pixels in ${e.clientWidth}: ${e.textContent.trim().slice(0, 40)}`)"""
 OUTSIDE = re.compile(r"(?:[a-z]+:)?//", re.I)
 
 
@@ -78,27 +83,63 @@ def check_messages(site):
     return [f"messages.html: {message} is not there" for message, piece in pieces if len(re.findall("[a-z]{2,}", piece)) > 1 and piece not in text]
 
 
+def check_widths(site, window):
+    """On a laptop and on a phone nothing is wider than its page or its box, and no page asks for anything but files."""
+    problems = []
+    for path in sorted(site.rglob("*.html")):
+        name = path.relative_to(site)
+        if path.name == "404.html":
+            continue
+        window.open(path.as_uri(), width=1366)
+        problems += [f"{name}: the console says: {line}" for line in window.console]
+        problems += [f"{name}: asks for {url}" for url in window.requests if not url.startswith(("file:", "data:", "about:"))]
+        problems += [] if window.run("document.querySelector('h1').textContent") else [f"{name}: no heading"]
+        for width in (1366, 390):
+            window.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
+            window.settle()
+            problems += [f"{name}: on a screen of {width}: {what}" for what in window.run(WIDER)]
+    return problems
+
+
+def check_search(site, window):
+    """What is typed is found, by file:, on a page at any depth; the first result leads to a place that exists."""
+    problems = []
+    for name, typed, wanted in (("index.html", "varve_open", "man/varve_open.3.html"), ("start/c.html", "whole-lineage", "man/varve-drop.1.html"),
+                                ("man/varve.3.html", "commit record", "format.html")):
+        window.open((site / name).as_uri(), width=1366)
+        found = window.run(f"""new Promise(done => {{
+            const input = document.querySelector('.site-search input'), links = () => [...document.querySelectorAll('.site-search a')].map(a => a.href);
+            input.focus();
+            input.value = {typed!r};
+            input.dispatchEvent(new Event('input'));
+            const wait = n => links().length || !n ? done(links()) : setTimeout(wait, 50, n - 1);
+            wait(200); }})""")
+        if not any(wanted in link for link in found):
+            problems.append(f"{name}: a search for '{typed}' finds {found}, not {wanted}")
+        for link in found:
+            where, _, anchor = link.partition("#")
+            target = pathlib.Path(urllib.parse.unquote(urllib.parse.urlparse(where).path))
+            if not target.is_file() or anchor not in Page(target).names:
+                problems.append(f"{name}: a search for '{typed}' leads to {link}")
+        problems += [f"{name}: the console says: {line}" for line in window.console]
+    return problems
+
+
 def check_browser(site):
     """Problems that only a browser sees."""
-    problems, window = [], browser.Browser(browser.find())
+    window = browser.Browser(browser.find())
     try:
-        for name in ("index.html", "start/c.html", "packing.html", "messages.html", "man/varve.1.html"):
-            for width in (1200, 390):
-                window.open((site / name).as_uri(), width=width)
-                problems += [f"{name}: the console says: {line}" for line in window.console]
-                problems += [f"{name}: asks for {url}" for url in window.requests if not url.startswith(("file:", "data:", "about:"))]
-                wide = window.run("document.documentElement.scrollWidth")
-                problems += [f"{name}: {wide} pixels wide on a screen of {width}"] if wide > width else []
-                if not window.run("document.querySelector('h1').textContent"):
-                    problems.append(f"{name}: no heading")
+        return check_widths(site, window) + check_search(site, window)
     finally:
         window.close()
-    return problems
 
 
 def main():
     if not shutil.which("mkdocs") or "material" not in subprocess.run(["mkdocs", "build", "--help"], capture_output=True, text=True).stdout:
         print("skipped: no mkdocs with its theme material here (Debian: apt-get install mkdocs mkdocs-material)")
+        return 77
+    if not (BUILD / "man" / "varve.1").exists():
+        print("skipped: this build has made no manual pages of the command")
         return 77
     with tempfile.TemporaryDirectory(prefix="varve-site-") as folder:
         site = pathlib.Path(folder).resolve() / "site"

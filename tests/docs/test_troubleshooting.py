@@ -139,6 +139,13 @@ class Provoked(command.Case):
         self.file("varve.conf", b"junk\n")
         self.command("is not of the form name = value", "ls", "store")
         (self.folder / "varve.conf").unlink()
+        self.command("names an epoch, and no STORE", "verify", "heat@1")
+        (self.folder / "heat").mkdir()
+        self.command("may be the store", "ls", "heat", env={"VARVE_STORE": "store"})
+        self.command("neither a number nor", "label", "store", "heat", "7")
+        self.command("has no epoch with the label", "show", "store", "heat@half")
+        self.varve("label", "store", "heat@1", "half")
+        self.command("take it away first", "label", "store", "heat@2", "half")
         self.command("in the environment is no option", "ls", "store", status=0, env={"VARVE_KEEPS": "3"})
 
     def test_names(self):
@@ -152,11 +159,12 @@ class Provoked(command.Case):
         self.command("is no store of checkpoints", "gc", "empty")
         self.command("has no epoch EPOCH ('varve ls", "show", "store", "heat@99")
         self.command("nothing was dropped", "drop", "store", "heat@99")
-        self.command("say --yes as well", "drop", "store", "heat", "--lineage")
+        self.command("for ever; say --yes as well", "drop", "store", "heat", "--lineage")
+        self.command("these are all epochs of", "drop", "store", "heat", "1..9999")
         self.command("which region?", "extract", "store", "heat")
         self.command("is inside the store", "extract", "store", "heat:T", "-o", "store/x")
         self.command("it holds LIST", "extract", "store", "heat:U", "-o", "x")
-        self.command("letters, digits", "ls", "store", "a/b")
+        self.command("': letters, digits", "ls", "store", "a/b")
         self.command("is not of the form LINEAGE", "drop", "store", "heat:T")
         self.command("there is no rank N", "show", "store", "heat", "--rank", "3")
         self.file("plain", b"")
@@ -190,7 +198,7 @@ class Provoked(command.Case):
         layer = bytearray(self.layer(2).read_bytes())
         layer[20] ^= 1
         self.layer(2).write_bytes(layer)
-        self.command("check differs", "verify", "store", status=1)
+        self.command("checksum mismatch", "verify", "store", status=1)
         self.assertEqual(self.writer("trying an older one", "region", "T", "f64", "100", "restart", "0"), 0)
 
     def test_missing(self):
@@ -230,7 +238,7 @@ class Provoked(command.Case):
             self.skipTest("ld.so takes no blank and no colon in the path of libvarve_preload.so")
         if not built_with("heap", "captures"):
             self.skipTest("built without the capture of heaps")
-        self.command("is not auto, none or", "run", "--restart", "x", "--", "true")
+        self.command("is not auto, none or", "run", "--restart", "x y", "--", "true")
         self.command("without a call of varve_checkpoint_here", "run", "--", "true", status=0)
         shutil.copy(command.BIN, self.folder / "varve-alone")
         p = subprocess.run(["./varve-alone", "run", "--", "true"], capture_output=True, text=True, cwd=self.folder, env={**self.env, "LD_LIBRARY_PATH": str(BUILD)})

@@ -43,8 +43,8 @@ class Known:
         self.targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.M))
         self.benchmarks = set(re.findall(r"^(\S+) ", ask(sys.executable, str(ROOT / "bench/run"), "--list"), re.M))
         self.bench_options = options(ask(sys.executable, str(ROOT / "bench/run"), "--help"))
-        self.names = set(re.findall(r"\bvarve_\w+", sources("include/varve/*", "src/fortran/*", "src/**/*.h", "cmake/*", "src/cli/**/*.c")))
-        self.constants = set(re.findall(r"\bVARVE_\w+", sources("include/varve/*", "src/**/*", "CMakeLists.txt", "cmake/*", "Makefile", "tools/*", "tests/CMakeLists.txt")))
+        self.names = set(re.findall(r"\bvarve_\w+", sources("include/varve/*", "src/fortran/*", "src/**/*.h", "cmake/*", "src/cli/**/*.c", "src/engine/session/metrics_file.c")))
+        self.constants = set(re.findall(r"\bVARVE_\w+", sources("include/varve/*", "src/**/*", "python/varve/*", "CMakeLists.txt", "cmake/*", "Makefile", "tools/*", "tests/CMakeLists.txt")))
         self.constants |= {"VARVE_" + name.upper().replace("-", "_") for name in self.settings}
         self.definitions = definitions(sources("include/varve/*"))
         self.any_option = set.union(*self.verbs.values()) | self.bench_options | options(sources("bench/**/*.c", "bench/**/*.py", "examples/*.c", "examples/graphlets/*.c", "examples/demo"))
@@ -158,7 +158,7 @@ def check_test(known):
                  "bench/run ckpt.none", "varve_opne", "VARVE_ENONE", "src/core/none.c", "core/none.h", "docs/none.md"):
         assert check_span(known, span), f"{span}: not found to be wrong"
     assert definitions("struct a { int b; /* {x} */ };") == {"structa{intb;};"}
-    for span in ("varve gc --dry-run STORE", "varve run --retries 3 -- ./a --b", "keep=3", "--dry-run", "make test", "bench/run ckpt", "varve_open", "core/format/run.c"):
+    for span in ("varve gc --dry-run STORE", "varve run --max-restarts 3 -- ./a --b", "keep=3", "--dry-run", "make test", "bench/run ckpt", "varve_open", "core/format/run.c"):
         assert not check_span(known, span), f"{span}: found to be wrong"
 
 
