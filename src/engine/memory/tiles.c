@@ -331,7 +331,8 @@ void vv_tiles_accept(struct varve *v)
 	}
 	/* Threads that unprotect tiles read the dirty masks. */
 	pthread_mutex_lock(&t->lock);
-	memset(t->geometry.dirty, 0, t->geometry.n_words * sizeof(*t->geometry.dirty));
+	if (t->geometry.n_words)
+		memset(t->geometry.dirty, 0, t->geometry.n_words * sizeof(*t->geometry.dirty));
 	pthread_mutex_unlock(&t->lock);
 }
 

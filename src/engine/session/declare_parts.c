@@ -13,7 +13,7 @@ int varve_protect_slab(varve *v, const char *name, void *p, enum varve_type type
 
 	if (!global || !start || !count)
 		return vv_err_set(VV_EINVAL, "varve_protect_slab: region '%s': global, start and count are needed", name ? name : "");
-	for (int i = 0; i < ndim && i < VV_MAX_DIMS; i++) {
+	for (int i = 0; ndim <= VV_MAX_DIMS && i < ndim; i++) { /* more dimensions are refused below */
 		d.global[i] = global[i];
 		d.start[i] = start[i];
 		d.ghost[i] = ghost ? ghost[i] : 0;

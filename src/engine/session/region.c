@@ -89,22 +89,30 @@ static int add_region(struct varve *v, const char *name, struct vv_region **out)
 	return 0;
 }
 
+/* For n chunks. */
+static int set_room(uint32_t **v, size_t n)
+{
+	uint32_t *moved = vv_mem_grow(*v, n + 1, sizeof(*moved));
+
+	if (!moved)
+		return VV_ENOMEM;
+	*v = moved;
+	return 0;
+}
+
+/* After a failure both arrays still have room for the present chunks. */
 static int resize(struct vv_region *r, void *p, const struct vv_shape *s)
 {
-	size_t n = r->fine ? 0 : chunks(s);
-	uint32_t *was = vv_mem_grow(r->was, n + 1, sizeof(*was)), *now;
+	size_t n = r->fine ? 0 : chunks(s), room = n > r->n_chunks ? n : r->n_chunks;
 
-	if (!was)
+	if (set_room(&r->was, room) < 0 || set_room(&r->now, room) < 0)
 		return VV_ENOMEM;
-	r->was = was;
-	now = vv_mem_grow(r->now, n + 1, sizeof(*now));
-	if (!now)
-		return VV_ENOMEM;
-	r->now = now;
 	for (size_t i = r->n_chunks; i < n; i++)
-		was[i] = VV_CHUNK_UNKNOWN;
+		r->was[i] = VV_CHUNK_UNKNOWN;
 	if (r->n_chunks && s->len > r->shape.len && r->shape.len % r->shape.chunk)
-		was[r->n_chunks - 1] = VV_CHUNK_UNKNOWN; /* the parent has only its beginning */
+		r->was[r->n_chunks - 1] = VV_CHUNK_UNKNOWN; /* the parent has only its beginning */
+	if (n < room && (set_room(&r->was, n) < 0 || set_room(&r->now, n) < 0))
+		vv_err_clear(); /* then they stay larger than needed */
 	r->n_chunks = n;
 	r->p = p;
 	r->shape = *s;

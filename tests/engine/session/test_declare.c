@@ -126,6 +126,29 @@ static void check_all_or_none(void)
 	ok(varve_close(v));
 }
 
+/* A region that cannot become smaller stays as it was. */
+static void check_shrunk(void)
+{
+	static uint8_t wide[3 << 20];
+	varve *v = NULL;
+	long k = 0;
+	int rc;
+
+	ok(varve_open("mem:declare", "shrunk", "log=error chunk=32", &v)); /* many chunks: their lists are large */
+	ok(varve_protect(v, "w", wide, sizeof(wide)));
+	do {
+		wide[k]++;
+		ok(settle_checkpoint(v));
+		vv_mem_fail_at(++k);
+		rc = varve_protect(v, "w", wide, 64);
+		vv_mem_fail_at(0);
+		CHECK(rc == 0 || rc == VARVE_ENOMEM);
+	} while (rc && k < 1000);
+	CHECK(k > 2 && k < 1000);
+	ok(settle_checkpoint(v));
+	ok(varve_close(v));
+}
+
 /* ---- memory that is not there ------------------------------------------------------------------------------------------------- */
 
 static void check_unmapped(void)
@@ -184,6 +207,7 @@ int main(void)
 {
 	check_many();
 	check_all_or_none();
+	check_shrunk();
 	check_unmapped();
 	check_large();
 	return 0;
