@@ -8,6 +8,7 @@
 #include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -184,6 +185,23 @@ int vv_fs_write_all(const struct vv_fs *fs, int fd, struct iovec *iov, int n, of
 		}
 	}
 	return 0;
+}
+
+int vv_fs_write_list(const struct vv_fs *fs, int fd, const struct iovec *iov, int n, off_t off)
+{
+	enum { PARTS = 256 };
+	int rc = 0;
+
+	for (int i = 0; rc == 0 && i < n; i += PARTS) {
+		struct iovec part[PARTS];
+		int k = n - i < PARTS ? n - i : PARTS;
+
+		memcpy(part, iov + i, (size_t)k * sizeof(*part));
+		rc = vv_fs_write_all(fs, fd, part, k, off);
+		for (int j = i; j < i + k; j++)
+			off += (off_t)iov[j].iov_len;
+	}
+	return rc;
 }
 
 int vv_fs_read_all(const struct vv_fs *fs, int fd, void *p, size_t n, off_t off)

@@ -39,6 +39,8 @@ const struct vv_fs *vv_fs_real(void);
 /* Transfers all bytes, over short transfers. 0, or -1 with errno (EIO if a file ended early). iov
  * is modified. */
 int vv_fs_write_all(const struct vv_fs *fs, int fd, struct iovec *iov, int n, off_t off);
+/* The same without a change of iov, for callers that may try again. */
+int vv_fs_write_list(const struct vv_fs *fs, int fd, const struct iovec *iov, int n, off_t off);
 int vv_fs_read_all(const struct vv_fs *fs, int fd, void *p, size_t n, off_t off);
 
 /* Are the file's bytes on a medium of this machine? Then a read error is one of the medium, not an

@@ -321,6 +321,7 @@ static int remove_object(struct vv_store *s, const char *name)
 {
 	struct vv_dir *d = vv_dir_of(s);
 	char *path = vv_dir_path(d, name);
+	bool kept = false;
 	int rc;
 
 	if (!path)
@@ -328,15 +329,12 @@ static int remove_object(struct vv_store *s, const char *name)
 	rc = vv_dir_lock_renew(s);
 	if (rc == 0)
 		rc = vv_dir_member_remove(d, path);
-	if (rc == 0 && vv_dir_spare_keep(d, path)) {
-		rc = vv_dir_sync_parent(d, path);
-		if (rc) /* the name may come back, and must not come back with other bytes */
-			vv_dir_spare_free(d);
-	} else if (rc == 0 && d->fs->unlink(d->fs, path) < 0) {
+	if (rc == 0)
+		rc = vv_dir_spare_keep(d, path, &kept);
+	if (rc == 0 && !kept && d->fs->unlink(d->fs, path) < 0)
 		rc = errno == ENOENT ? 0 : vv_fd_identity_err(errno, "cannot remove '%s'", path);
-	} else if (rc == 0) {
+	else if (rc == 0 && !kept)
 		rc = vv_dir_sync_parent(d, path);
-	}
 	vv_mem_free(path);
 	return rc;
 }

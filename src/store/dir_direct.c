@@ -15,10 +15,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum {
-	BUFFERS = 4,
-	PARTS = 256, /* of a list that is written in one call */
-};
+enum { BUFFERS = 4 };
 
 static size_t usual_room = 1 << 20; /* bytes of a buffer */
 
@@ -77,31 +74,14 @@ struct vv_dir_direct *vv_dir_direct_new(const struct vv_fs *fs, int fd)
 	return d;
 }
 
-/* A short write changes the list, and a second attempt needs it as it was. */
-static int write_list(const struct vv_dir_direct *d, const struct iovec *iov, int n, uint64_t at)
-{
-	int rc = 0;
-
-	for (int i = 0; rc == 0 && i < n; i += PARTS) {
-		struct iovec part[PARTS];
-		int k = n - i < PARTS ? n - i : PARTS;
-
-		memcpy(part, iov + i, (size_t)k * sizeof(*part));
-		rc = vv_fs_write_all(d->fs, d->fd, part, k, (off_t)at);
-		for (int j = i; j < i + k; j++)
-			at += iov[j].iov_len;
-	}
-	return rc;
-}
-
 /* A file system may accept the flag and refuse the write, or refuse to write from this memory. Then
  * the bytes take the page cache. */
 static void write_or_note(struct vv_dir_direct *d, const struct iovec *iov, int n, uint64_t at)
 {
-	int rc = write_list(d, iov, n, at), none = 0;
+	int rc = vv_fs_write_list(d->fs, d->fd, iov, n, (off_t)at), none = 0;
 
 	if (rc < 0 && (errno == EINVAL || errno == EFAULT) && d->fs->direct(d->fs, d->fd, false) == 0)
-		rc = write_list(d, iov, n, at);
+		rc = vv_fs_write_list(d->fs, d->fd, iov, n, (off_t)at);
 	if (rc < 0)
 		atomic_compare_exchange_strong(&d->error, &none, errno);
 }
@@ -234,7 +214,7 @@ int vv_dir_direct_finish(struct vv_dir_direct *d)
 		return -1;
 	if (d->fs->direct(d->fs, d->fd, false) < 0)
 		return -1;
-	return rest ? write_list(d, &(struct iovec){ b->bytes + whole, rest }, 1, d->end - rest) : 0;
+	return rest ? vv_fs_write_list(d->fs, d->fd, &(struct iovec){ b->bytes + whole, rest }, 1, (off_t)(d->end - rest)) : 0;
 }
 
 void vv_dir_direct_free(struct vv_dir_direct *d)

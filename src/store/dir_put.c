@@ -66,6 +66,8 @@ int vv_dir_put_create(struct vv_dir *d, char *tmp, int *fd)
 	int flags = O_WRONLY | O_CREAT | O_EXCL, rc = 0;
 
 	*fd = d->fs->open(d->fs, tmp, flags, 0666);
+	if (*fd < 0 && vv_dir_spare_made_room(d, errno))
+		*fd = d->fs->open(d->fs, tmp, flags, 0666);
 	if (*fd < 0 && errno == ENOENT) {
 		rc = vv_dir_make_parents(d, tmp);
 		if (rc == 0)
@@ -219,7 +221,7 @@ static int allocate(struct dir_put *p, uint64_t end)
 	if (end <= p->allocated || p->hint < ALLOCATE_FIRST)
 		return 0;
 	rc = fs->allocate(fs, p->fd, (off_t)p->allocated, (off_t)step);
-	if (rc < 0 && is_full(errno) && vv_dir_spare_free(vv_dir_of(p->base.store)))
+	if (rc < 0 && vv_dir_spare_made_room(vv_dir_of(p->base.store), errno))
 		rc = fs->allocate(fs, p->fd, (off_t)p->allocated, (off_t)step);
 	if (rc < 0 && is_full(errno) && step > least) {
 		p->hint = end;
@@ -247,10 +249,13 @@ static int check(const struct dir_put *p)
 	return vv_fd_identity_check(&p->own.stamp, p->fd, what);
 }
 
-/* Modifies iov. */
-static int write_parts(struct dir_put *p, struct iovec *iov, int n, uint64_t at)
+static int write_parts(struct dir_put *p, const struct iovec *iov, int n, uint64_t at)
 {
-	if (vv_fs_write_all(&p->own.fs, p->fd, iov, n, (off_t)(p->at + at)) < 0)
+	int rc = vv_fs_write_list(&p->own.fs, p->fd, iov, n, (off_t)(p->at + at));
+
+	if (rc < 0 && vv_dir_spare_made_room(vv_dir_of(p->base.store), errno))
+		rc = vv_fs_write_list(&p->own.fs, p->fd, iov, n, (off_t)(p->at + at));
+	if (rc < 0)
 		return vv_fd_identity_err(errno, "cannot write '%s'", p->base.name);
 	return 0;
 }

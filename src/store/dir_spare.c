@@ -1,7 +1,8 @@
 /* A spare file lies in the folder of its object under a name of unfinished objects, so the next
  * writer of the lineage removes those of a dead process. The name ends like the object's (".r3.layer"),
  * so of the processes that share a folder each takes the files of its own rank, whichever process
- * has removed the object.
+ * has removed the object. It gets this name only when the removal is durable: else the object could
+ * come back after a power failure, with the bytes of another one.
  *
  * A file that is still open elsewhere is not written again: a reader may have mapped it. Only a
  * reader on another host can see new bytes in a removed object. It finds that the checksum is wrong
@@ -9,12 +10,15 @@
 #include "store/dir_spare.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "store/dir.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 enum { MOST = 64 }; /* spare files of one process */
 
@@ -83,27 +87,47 @@ static bool note(struct vv_dir_spares *s, char *path)
 	return true;
 }
 
-bool vv_dir_spare_keep(struct vv_dir *d, const char *path)
+static bool is_worthwhile(const struct vv_dir *d, const char *path)
 {
 	struct stat st;
-	char *spare;
-	bool kept;
 
-	if (!d->spares || !d->wrote_direct || stat(path, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1 ||
-	    (uint64_t)st.st_size < least || !is_affordable(path, (uint64_t)st.st_size))
-		return false;
-	spare = spare_name(path);
-	if (!spare)
-		return false;
-	pthread_mutex_lock(&d->spares->lock);
-	kept = d->fs->rename(d->fs, path, spare) == 0;
-	if (!kept || !note(d->spares, spare)) {
-		if (kept)
-			d->fs->unlink(d->fs, spare);
+	return d->spares && d->wrote_direct && stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
+	       (uint64_t)st.st_size >= least && is_affordable(path, (uint64_t)st.st_size);
+}
+
+/* Under the lock. hidden: a name that no writer looks for. Takes ownership of spare. */
+static int keep_as(struct vv_dir *d, const char *path, const char *hidden, char *spare, bool *kept)
+{
+	int rc;
+
+	*kept = d->fs->rename(d->fs, path, hidden) == 0;
+	rc = *kept ? vv_dir_sync_parent(d, path) : 0;
+	if (*kept && rc == 0 && d->fs->rename(d->fs, hidden, spare) == 0 && note(d->spares, spare))
+		return 0;
+	if (*kept) {
+		d->fs->unlink(d->fs, hidden);
+		d->fs->unlink(d->fs, spare);
+	}
+	vv_mem_free(spare);
+	return rc;
+}
+
+int vv_dir_spare_keep(struct vv_dir *d, const char *path, bool *kept)
+{
+	char *spare = is_worthwhile(d, path) ? spare_name(path) : NULL;
+	char *hidden = spare ? vv_mem_printf("%s-%d", spare, (int)getpid()) : NULL;
+	int rc = 0;
+
+	*kept = false;
+	if (hidden) {
+		pthread_mutex_lock(&d->spares->lock);
+		rc = keep_as(d, path, hidden, spare, kept);
+		pthread_mutex_unlock(&d->spares->lock);
+	} else {
 		vv_mem_free(spare);
 	}
-	pthread_mutex_unlock(&d->spares->lock);
-	return kept;
+	vv_mem_free(hidden);
+	return rc;
 }
 
 /* The kernel grants such a lease only if no other descriptor or mapping of the file exists, and if
@@ -134,6 +158,7 @@ int vv_dir_spare_take(struct vv_dir *d, const char *path, const char *tmp, uint6
 bool vv_dir_spare_free(struct vv_dir *d)
 {
 	struct vv_dir_spares *s = d->spares;
+	int saved = errno;
 	bool freed = false;
 
 	if (!s)
@@ -144,5 +169,11 @@ bool vv_dir_spare_free(struct vv_dir *d)
 		vv_mem_free(s->path[s->n]);
 	}
 	pthread_mutex_unlock(&s->lock);
+	errno = saved;
 	return freed;
+}
+
+bool vv_dir_spare_made_room(struct vv_dir *d, int errnum)
+{
+	return (errnum == ENOSPC || errnum == EDQUOT) && vv_dir_spare_free(d);
 }

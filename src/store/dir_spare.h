@@ -8,14 +8,16 @@
 /* Both are for stores that recycle; one is made by the opening, and ended by the closing. */
 int vv_dir_spare_init(struct vv_dir *d);
 void vv_dir_spare_fini(struct vv_dir *d);
-/* Renames the file of an object so that it can be written again. False: the caller unlinks it. */
-bool vv_dir_spare_keep(struct vv_dir *d, const char *path);
+/* Removes an object, and keeps its file so that it can be written again. *kept is false if that is
+ * not worthwhile: then the caller removes the object. */
+int vv_dir_spare_keep(struct vv_dir *d, const char *path, bool *kept);
 /* Opens a spare file for the object `path` of about `expected` bytes, and gives it the name tmp.
  * *size: the size of that file. -1: there is none that fits. */
 int vv_dir_spare_take(struct vv_dir *d, const char *path, const char *tmp, uint64_t expected, uint64_t *size);
-/* Frees all spare files: the disk is full, or the removal of a name may not be durable. True if
- * there were any. */
+/* Frees all spare files. True if there were any; errno stays as it was. */
 bool vv_dir_spare_free(struct vv_dir *d);
+/* After a failure with this errno: does a second attempt find more space on the disk? */
+bool vv_dir_spare_made_room(struct vv_dir *d, int errnum);
 /* Tests: the size from which files are kept. */
 void vv_dir_spare_set_least(uint64_t bytes);
 

@@ -9,6 +9,7 @@
 #include "support/place.h"
 #include "vv_test.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -47,6 +48,42 @@ static int allocate(const struct vv_fs *f, int fd, off_t off, off_t len)
 		return -1;
 	}
 	return vv_fs_real()->allocate(f, fd, off, len);
+}
+
+static const char *spare;    /* a spare file that fills the disk */
+static int n_full, n_synced;
+
+static bool is_disk_full(void)
+{
+	struct stat st;
+	bool full = spare && stat(spare, &st) == 0;
+
+	n_full += full;
+	errno = ENOSPC;
+	return full;
+}
+
+static int open_on_full(const struct vv_fs *f, const char *path, int flags, mode_t mode)
+{
+	return flags & O_CREAT && is_disk_full() ? -1 : vv_fs_real()->open(f, path, flags, mode);
+}
+
+static ssize_t pwritev_on_full(const struct vv_fs *f, int fd, const struct iovec *iov, int n, off_t off)
+{
+	return is_disk_full() ? -1 : vv_fs_real()->pwritev(f, fd, iov, n, off);
+}
+
+/* Until the removal is durable, no writer may find the file. */
+static int sync_and_look(const struct vv_fs *f, const char *dir)
+{
+	struct stat st;
+
+	CHECK(stat(spare, &st) < 0);
+	n_synced++;
+	if (!refuse)
+		return vv_fs_real()->fsync_dir(f, dir);
+	errno = refuse;
+	return -1;
 }
 
 /* The object in pieces of random length. */
@@ -225,6 +262,55 @@ static void spares_readers(const char *path)
 	vv_store_close(s);
 }
 
+/* After a power failure a removed object may come back, unless its folder was made durable. */
+static void keeps_durably(const char *path)
+{
+	struct vv_store *s = open_store(path, VV_STORE_IO_DIRECT, true);
+	char name[PLACE_MAX + 50];
+	uint64_t g = 8;
+
+	snprintf(name, sizeof(name), "%s/d/.tmp-spare.r0.layer", path);
+	CHECK_EQ(put(s, "d/7.r0.layer", MOST, MOST, &g), 0);
+	CHECK_EQ(put(s, "d/8.r0.layer", MOST, MOST, &g), 0);
+	spare = name;
+	fs.fsync_dir = sync_and_look;
+	CHECK_EQ(vv_store_remove(s, "d/7.r0.layer"), 0);
+	CHECK_EQ(n_synced, 1);
+	CHECK(inode(path, "d/.tmp-spare.r0.layer") != 0);
+	CHECK(unlink(name) == 0);
+	refuse = EIO;
+	CHECK_EQ(vv_store_remove(s, "d/8.r0.layer"), VV_EIO);
+	CHECK_EQ(inode(path, "d/.tmp-spare.r0.layer"), 0);
+	refuse = 0;
+	fs.fsync_dir = vv_fs_real()->fsync_dir;
+	spare = NULL;
+	CHECK_EQ(vv_store_remove(s, "d/8.r0.layer"), 0);
+	vv_store_close(s);
+}
+
+/* Neither is it one for a small object, such as a commit record: its creation, and its bytes. */
+static void makes_room_for_small(const char *path, bool create)
+{
+	struct vv_store *s = open_store(path, VV_STORE_IO_AUTO, true);
+	char name[PLACE_MAX + 50];
+	uint64_t g = 7;
+
+	snprintf(name, sizeof(name), "%s/d/.tmp-spare.r0.layer", path);
+	CHECK_EQ(put(s, "d/1.r0.layer", MOST, MOST, &g), 0);
+	CHECK_EQ(vv_store_remove(s, "d/1.r0.layer"), 0);
+	spare = name;
+	n_full = 0;
+	fs.open = create ? open_on_full : vv_fs_real()->open;
+	fs.pwritev = create ? vv_fs_real()->pwritev : pwritev_on_full;
+	CHECK_EQ(put(s, "d/1.commit", 10000, 10000, &g), 0);
+	CHECK_EQ(n_full, 1);
+	is_exact(s, "d/1.commit", 10000);
+	fs.open = vv_fs_real()->open;
+	fs.pwritev = vv_fs_real()->pwritev;
+	spare = NULL;
+	vv_store_close(s);
+}
+
 /* A spare file is no reason for a full disk. */
 static void makes_room(const char *path)
 {
@@ -301,6 +387,9 @@ int main(void)
 	submits(path, VV_STORE_IO_DIRECT);
 	recycles(path);
 	spares_readers(path);
+	keeps_durably(path);
+	makes_room_for_small(path, true);
+	makes_room_for_small(path, false);
 	makes_room(path);
 	refuses(path);
 	on_disk();
