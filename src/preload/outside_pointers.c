@@ -14,7 +14,7 @@
 
 enum {
 	WINDOW = 1 << 16,
-	MOST_MAPS = 256,
+	MOST_MAPS = 1024,
 	MOST_OWNERS = 16,
 	MOST_OF_CHUNK = 64, /* words */
 	MOST_OF_OBJECT = 1 << 20,
@@ -25,7 +25,8 @@ enum {
 /* Mapped memory that is not saved. */
 struct outside_pointers_map {
 	uintptr_t lo, hi;
-	char path[96]; /* "": memory of the C library's malloc */
+	bool reserved; /* without rights: CUDA reserves such addresses, and places device memory there */
+	char path[96]; /* "": memory of the C library's malloc, or reserved */
 };
 
 static struct outside_pointers_map map[MOST_MAPS]; /* ascending */
@@ -54,6 +55,26 @@ static size_t read_safely(uintptr_t at, void *out, size_t n)
 
 /* ---- memory that is not saved ---------------------------------------------------------------- */
 
+/* Returns 0 if a pointer is of CUDA's: device memory, host memory or managed memory. NULL: the program has not loaded CUDA. */
+static int (*cuda_pointer_attribute)(void *out, int attribute, uintptr_t p);
+
+static void find_cuda(void)
+{
+	void *cuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+
+	cuda_pointer_attribute = cuda ? (int (*)(void *, int, uintptr_t))dlsym(cuda, "cuPointerGetAttribute") : NULL;
+	if (cuda)
+		dlclose(cuda);
+}
+
+static bool is_of_cuda(uintptr_t p)
+{
+	enum { MEMORY_TYPE = 2 }; /* CU_POINTER_ATTRIBUTE_MEMORY_TYPE */
+	unsigned type;
+
+	return cuda_pointer_attribute && cuda_pointer_attribute(&type, MEMORY_TYPE, p) == 0;
+}
+
 static bool is_device_or_shared(const char *path)
 {
 	return strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/memfd:", 7) == 0 || strncmp(path, "/SYSV", 5) == 0 || strncmp(path, "anon_inode:", 11) == 0;
@@ -62,10 +83,11 @@ static bool is_device_or_shared(const char *path)
 static bool note_map(void *arg, uintptr_t lo, uintptr_t hi, const struct vv_memory_map *m)
 {
 	bool outside = m && is_device_or_shared(m->path), writable = m && m->mode[0] == 'r' && m->mode[1] == 'w';
+	bool reserved = m && cuda_pointer_attribute && m->path[0] == 0 && m->mode[0] == '-' && m->mode[1] == '-';
 
 	(void)arg;
-	if (outside || (writable && (m->path[0] == 0 || strcmp(m->path, "[heap]") == 0))) {
-		map[n_maps] = (struct outside_pointers_map){ .lo = lo, .hi = hi };
+	if (outside || reserved || (writable && (m->path[0] == 0 || strcmp(m->path, "[heap]") == 0))) {
+		map[n_maps] = (struct outside_pointers_map){ .lo = lo, .hi = hi, .reserved = reserved };
 		if (outside)
 			snprintf(map[n_maps].path, sizeof(map[n_maps].path), "%s", m->path);
 		n_maps++;
@@ -79,6 +101,7 @@ static void find_maps(void)
 	struct vv_memory_range r[] = { { 1 << 16, vv_heap.lo, false }, { end, (uintptr_t)1 << 56, false } };
 
 	n_maps = 0;
+	find_cuda();
 	vv_memory_walk(r, 2, note_map, NULL);
 }
 
@@ -187,12 +210,13 @@ static void warn_pointer(const struct outside_pointers_place *in, uintptr_t at, 
 static void examine(const struct outside_pointers_place *in, uintptr_t at, uintptr_t p)
 {
 	const struct outside_pointers_map *m = find_map(p);
-	size_t n = m && !m->path[0] ? chunk_at(m, p) : 0;
+	bool malloced = m && !m->reserved && !m->path[0];
+	size_t n = malloced ? chunk_at(m, p) : 0;
 	const char *who;
 
-	if (!m || (!m->path[0] && !n) || exempt(at, p))
+	if (!m || (malloced && !n) || exempt(at, p))
 		return;
-	who = m->path[0] ? m->path : owner_of(p, n);
+	who = malloced ? owner_of(p, n) : !m->reserved ? m->path : is_of_cuda(p) ? "CUDA" : NULL;
 	if (who && is_new(who))
 		warn_pointer(in, at, p, who);
 }

@@ -1,5 +1,6 @@
 /* Pointers in the state that lead to memory which is not: the arguments say which. */
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,9 @@
 #include <varve/varve_here.h>
 #ifdef WITH_MPI
 #include <mpi.h>
+#endif
+#ifdef WITH_CUDA
+int cuMemAlloc_v2(uintptr_t *out, size_t n);
 #endif
 
 static struct state {
@@ -50,6 +54,14 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(what, "shared") == 0)
 		st->handle = shared();
+#ifdef WITH_CUDA
+	uintptr_t device;
+	if (cuMemAlloc_v2(&device, 4096) != 0)
+		return 5;
+	st->handle = (void *)(device + 16);
+	if (strcmp(what, "beside") == 0)
+		st->handle = (void *)(device + (1 << 20)); /* reserved, and nothing is there */
+#endif
 #ifdef WITH_MPI
 	MPI_Comm other;
 	MPI_Init(&argc, &argv);

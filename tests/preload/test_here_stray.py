@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 import test_here
-from test_here import BUILD, HERE, MPIEXEC, PRELOAD, SOURCE, Job, compile, expect
+from test_here import BUILD, CC, HERE, MPIEXEC, PRELOAD, SOURCE, Job, compile, expect
 
 TOLD = re.compile(r"warning: (.*), byte (\d+), points to 0x[0-9a-f]+, memory of (.+?), which is not saved")
 
@@ -30,6 +30,19 @@ def check(work):
     expect("a variable, by its name", found == [("variable", "0", "libc.so.6")], found)
     found = told(work, program, "shared")
     expect("shared memory", len(found) == 1 and found[0][1] == "32" and found[0][2].startswith("/dev/shm/varve-stray-"), found)
+
+
+def check_cuda(work):
+    """Device memory lies in addresses that are reserved without rights: only CUDA knows which."""
+    library, program = work / "libcuda.so.1", work / "stray_cuda"
+    subprocess.run([CC, "-shared", "-fPIC", "-O2", "-Wl,-soname,libcuda.so.1", HERE / "stand_in_cuda.c", "-o", library], check=True)
+    subprocess.run([CC, "-D_GNU_SOURCE", "-DWITH_CUDA", "-O2", f"-I{SOURCE / 'include'}", HERE / "here_stray.c", "-o", program, library,
+                    f"-Wl,-rpath,{work}"], check=True)
+    found = told(work, program, "cuda")
+    expect("device memory", len(found) == 1 and found[0][1:] == ("32", "CUDA"), found)
+    found = told(work, program, "beside")
+    expect("reserved addresses without device memory", found == [], found)
+    print("device memory, of a stand-in for CUDA", flush=True)
 
 
 def check_mpi(work):
@@ -54,5 +67,6 @@ if not PRELOAD.exists():
     sys.exit(77)
 with tempfile.TemporaryDirectory(prefix="varve-stray-") as folder:
     check(pathlib.Path(folder))
+    check_cuda(pathlib.Path(folder))
     check_mpi(pathlib.Path(folder))
 print("ok")
