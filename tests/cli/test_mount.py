@@ -112,6 +112,27 @@ class Mount(command.Case):
             self.assertEqual(r.communicate()[0], b"")
             self.assertEqual(r.returncode, 0)
 
+    def test_memory(self):
+        """Decoded blocks have a bound, also when several readers of a file larger than it come back to what they have read."""
+        size = 288 << 20
+        (self.folder / "large").write_text(random.Random(2).randbytes(size // 2).hex())
+        self.varve("pack", self.store, "run", "large", "--level", "fast")
+        self.mount()
+        path = self.at / "run/latest/large"
+        at = random.Random(1)
+        with open(path, "rb", buffering=0) as f, open(path, "rb", buffering=0) as g, open(self.folder / "large", "rb") as want:
+            for step in range(3 * size >> 20):
+                where = (step << 20) % size if step < 2 * size >> 20 else at.randrange(size)
+                want.seek(where)
+                bytes_there = want.read(1 << 16)
+                for h in f, g:
+                    h.seek(where)
+                    self.assertTrue(h.read(1 << 16) == bytes_there, where)
+        status = dict(words.split(":", 1) for words in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines())
+        mib = (int(status["VmHWM"].split()[0]) - int(status["RssFile"].split()[0])) / 1024
+        self.assertLess(mib, 128 + 64)
+        self.assertGreater(mib, 64, "the cache is not used: this says nothing")
+
     def test_ranks(self):
         self.write("ranks", "3", "region", "x%r", "u8", "5000", "poke", "x%r", "7", "a%r", "checkpoint")
         self.mount()

@@ -9,10 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum {
-	NEAR = 2 << 20, /* requests of one reader in order may overtake each other */
-	SECOND = 1000000000,
-};
+enum { SECOND = 1000000000 };
 
 /* ---- items ----------------------------------------------------------------------------------- */
 
