@@ -6,7 +6,10 @@
 #include "reader/peek.h"
 #include <string.h>
 
-enum { MOST = 1 << 20 /* values, and cells */ };
+enum {
+	MOST = 1 << 20, /* values, and cells */
+	KEYS = 64,      /* of a dictionary, that a lookup compares */
+};
 
 enum action { /* of an opcode, after its argument was read */
 	NOTHING, STOP, MARK, POP, POP_MARK, DUP, OTHER, NUMBER, TEXT, GLOBAL, GLOBAL_OF_STACK, STORED, STORED_OF_STACK,
@@ -49,7 +52,7 @@ struct pickle_machine {
 	const uint8_t *p, *end;
 	struct vv_pickle *out;
 	uint32_t *stack, *memo;
-	size_t n_stack, stack_cap, n_memo, memo_cap, memo_most;
+	size_t n_stack, stack_cap, n_memo, memo_cap;
 	uint64_t number; /* the argument, */
 	const char *text;
 	size_t len;
@@ -524,7 +527,7 @@ uint32_t vv_pickle_lookup(const struct vv_pickle *p, uint32_t value, const char 
 {
 	uint32_t cell = p->value[value].kind == VV_PICKLE_DICT ? p->value[value].first : 0;
 
-	for (; cell && p->cell[cell].next; cell = p->cell[p->cell[cell].next].next)
+	for (unsigned i = 0; i < KEYS && cell && p->cell[cell].next; i++, cell = p->cell[p->cell[cell].next].next)
 		if (vv_pickle_is(p, p->cell[cell].value, key))
 			return p->cell[p->cell[cell].next].value;
 	return 0;

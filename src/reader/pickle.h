@@ -55,7 +55,8 @@ static inline const struct vv_pickle_value *vv_pickle_at(const struct vv_pickle 
 
 /* Element i of a value that has elements; 0: it has none. */
 uint32_t vv_pickle_element(const struct vv_pickle *p, uint32_t value, uint32_t i);
-/* The value of this text key; 0: it has none. */
+/* The value of this text key; 0: it has none among the first 64. Objects have few attributes, and a
+ * hostile dictionary may be shared by very many. */
 uint32_t vv_pickle_lookup(const struct vv_pickle *p, uint32_t value, const char *key);
 bool vv_pickle_is(const struct vv_pickle *p, uint32_t value, const char *text);
 /* The number of a value that is an integer from 0 on. */

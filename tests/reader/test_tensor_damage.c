@@ -68,9 +68,32 @@ static void reads_values(void)
 	}
 }
 
+// A dictionary of 1000 keys: the last ones are not looked for.
+static void bounds_lookups(void)
+{
+	static uint8_t text[3 + 1000 * 7 + 2];
+	size_t n = 0;
+	struct vv_pickle p;
+
+	memcpy(text, "\x80\x04}(", n = 4);
+	for (int i = 0; i < 1000; i++)
+		n += (size_t)sprintf((char *)text + n, "U\x03%03dN", i);
+	memcpy(text + n, "u.", 2);
+	n += 2;
+	CHECK_EQ(vv_pickle_read(text, n, &p), 0);
+	CHECK_EQ(vv_pickle_at(&p, p.root)->n, 2000);
+	for (uint32_t i = 0; i < 1000; i++) /* None is value 0: the key is told from an absent one by a mark */
+		p.cell[p.cell[p.value[p.root].first + 2 * i].next].value = p.root;
+	CHECK_EQ(vv_pickle_lookup(&p, p.root, "000"), p.root);
+	CHECK_EQ(vv_pickle_lookup(&p, p.root, "063"), p.root);
+	CHECK_EQ(vv_pickle_lookup(&p, p.root, "999"), 0);
+	vv_pickle_fini(&p);
+}
+
 int main(void)
 {
 	reads_values();
+	bounds_lookups();
 	damage("state.pt", "torch", 4, "/model/fc.weight");
 	damage("wide.pt", "torch", 1, "/wide");
 	damage("two.distcp", "torch", 2, "/two/1");

@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "base/search.h"
 #include "engine/lineage/label.h"
 #include <ctype.h>
 #include <inttypes.h>
@@ -476,22 +475,14 @@ static int list_lineages(struct vv_mount_tree *t, const struct mount_list *l)
 	return rc;
 }
 
-/* Labels are written before their epochs are committed, and removed after their epochs are dropped. */
-static bool is_of_epoch(const struct vv_listing *l, size_t i)
-{
-	size_t k;
-
-	VV_SEARCH(k, 0, l->n_epochs, l->epoch[k] < l->label[i].epoch);
-	return k < l->n_epochs && l->epoch[k] == l->label[i].epoch;
-}
-
-/* A label of several epochs means the newest, which comes last. */
+/* A label of several epochs means the newest, which comes last. Labels are written before their epochs
+ * are committed, and removed after their epochs are dropped. */
 static bool is_newest_of_label(const struct vv_listing *l, size_t i)
 {
-	if (!is_of_epoch(l, i))
+	if (!vv_catalog_has_epoch(l, l->label[i].epoch))
 		return false;
 	for (size_t k = i + 1; k < l->n_labels; k++)
-		if (is_of_epoch(l, k) && strcmp(l->label[k].label, l->label[i].label) == 0)
+		if (vv_catalog_has_epoch(l, l->label[k].epoch) && strcmp(l->label[k].label, l->label[i].label) == 0)
 			return false;
 	return true;
 }

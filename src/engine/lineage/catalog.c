@@ -302,6 +302,32 @@ bool vv_catalog_has_layer(const struct vv_listing *l, uint64_t layer)
 	return l->n_layers && bsearch(&key, l->layer, l->n_layers, sizeof(key), by_layer);
 }
 
+bool vv_catalog_has_epoch(const struct vv_listing *l, uint64_t epoch)
+{
+	size_t i;
+
+	VV_SEARCH(i, 0, l->n_epochs, l->epoch[i] < epoch);
+	return i < l->n_epochs && l->epoch[i] == epoch;
+}
+
+int vv_catalog_each_folder(const struct vv_lineage *lin, int (*fn)(struct vv_store *s, const char *dir))
+{
+	struct vv_names names = { 0 };
+	char dir[VV_NAME_MAX];
+	int rc = vv_store_list(lin->store, lin->name, &names);
+
+	for (size_t i = 0; rc == 0 && i < names.n; i++) {
+		int64_t folder = names.v[i].is_dir ? vv_name_parse_folder(names.v[i].name) : -1;
+
+		if (folder < 0)
+			continue;
+		vv_name_folder(dir, lin->name, (uint64_t)folder);
+		rc = fn(lin->store, dir);
+	}
+	vv_store_names_fini(&names);
+	return rc;
+}
+
 static size_t first_of_epoch(const struct vv_listing *l, uint64_t epoch)
 {
 	size_t i;

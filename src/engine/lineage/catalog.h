@@ -59,8 +59,11 @@ int vv_catalog_locate_layers(const struct vv_listing *l, const struct vv_commit 
 /* Returns the number of ranks, of n, with where[rank] == there. ranks: a text such as "0-2, 5". */
 enum { VV_CATALOG_RANKS = 80 };
 uint32_t vv_catalog_name_ranks(const uint8_t *where, uint32_t n, uint8_t there, char ranks[VV_CATALOG_RANKS]);
-/* Is the layer listed? */
+/* Is the layer, or the epoch, listed? */
 bool vv_catalog_has_layer(const struct vv_listing *l, uint64_t layer);
+bool vv_catalog_has_epoch(const struct vv_listing *l, uint64_t epoch);
+/* Calls the function for every folder of epochs, until it fails. */
+int vv_catalog_each_folder(const struct vv_lineage *lin, int (*fn)(struct vv_store *s, const char *dir));
 
 /* Commits the epoch. */
 int vv_catalog_put_commit(const struct vv_lineage *lin, const struct vv_commit *c);

@@ -5,26 +5,29 @@
 #include <inttypes.h>
 #include <string.h>
 
+static int name_object(const struct vv_lineage *lin, uint64_t epoch, const char *label, char out[VV_NAME_MAX])
+{
+	int rc = vv_name_check_label(label);
+
+	if (rc == 0)
+		vv_name_label(out, lin->name, epoch, label);
+	return rc;
+}
+
 int vv_label_put(const struct vv_lineage *lin, uint64_t epoch, const char *label)
 {
 	char object[VV_NAME_MAX];
-	int rc = vv_name_check_label(label);
+	int rc = name_object(lin, epoch, label, object);
 
-	if (rc)
-		return rc;
-	vv_name_label(object, lin->name, epoch, label);
-	return vv_store_put(lin->store, object, label, strlen(label));
+	return rc ? rc : vv_store_put(lin->store, object, label, strlen(label));
 }
 
 int vv_label_remove(const struct vv_lineage *lin, uint64_t epoch, const char *label)
 {
 	char object[VV_NAME_MAX];
-	int rc = vv_name_check_label(label);
+	int rc = name_object(lin, epoch, label, object);
 
-	if (rc)
-		return rc;
-	vv_name_label(object, lin->name, epoch, label);
-	return vv_store_remove(lin->store, object);
+	return rc ? rc : vv_store_remove(lin->store, object);
 }
 
 int vv_label_commit(const struct vv_lineage *lin, const struct vv_commit *c, const char *label)
@@ -51,14 +54,6 @@ const struct vv_label_name *vv_label_of(const struct vv_listing *l, uint64_t epo
 	return l->label + i;
 }
 
-static bool is_committed(const struct vv_listing *l, uint64_t epoch)
-{
-	size_t i;
-
-	VV_SEARCH(i, 0, l->n_epochs, l->epoch[i] < epoch);
-	return i < l->n_epochs && l->epoch[i] == epoch;
-}
-
 int vv_label_find(const struct vv_lineage *lin, const char *label, uint64_t *epoch)
 {
 	const char *best = NULL;
@@ -67,7 +62,7 @@ int vv_label_find(const struct vv_lineage *lin, const char *label, uint64_t *epo
 
 	*epoch = 0;
 	for (size_t i = l.n_labels; rc == 0 && !*epoch && i-- > 0;) {
-		if (!is_committed(&l, l.label[i].epoch))
+		if (!vv_catalog_has_epoch(&l, l.label[i].epoch))
 			continue;
 		if (strcmp(l.label[i].label, label) == 0)
 			*epoch = l.label[i].epoch;
@@ -85,7 +80,7 @@ int vv_label_sweep(const struct vv_lineage *lin, const struct vv_listing *l)
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < l->n_labels; i++)
-		if (!is_committed(l, l->label[i].epoch))
+		if (!vv_catalog_has_epoch(l, l->label[i].epoch))
 			rc = vv_label_remove(lin, l->label[i].epoch, l->label[i].label);
 	return rc;
 }

@@ -47,7 +47,6 @@ static int compose(struct global_reader *g, const struct vv_part_sources *s, str
 		rc = vv_compose_begin(&c);
 	while (rc == 0 && !c.done && c.n) {
 		o.base = 0; /* one destination */
-		o.n = 0;
 		rc = vv_compose_slice(&c, NULL, NULL, &o);
 	}
 	if (rc == 0) {

@@ -129,6 +129,8 @@ static int want_more(struct walk *w, uint64_t at, uint64_t len)
 	struct vv_composed *o = w->out;
 	struct vv_want *last = o->n ? &o->want[o->n - 1] : NULL;
 
+	if (!w->to) /* the caller wants the runs alone */
+		return 0;
 	if (last && last->at + last->len == o->base + at) {
 		last->len += len;
 		return 0;

@@ -33,8 +33,9 @@ struct vv_composed { /* wants of host memory, and their runs */
 
 /* Begins a composition that has its boxes, element, source and n. Changes the boxes. */
 int vv_compose_begin(struct vv_composition *c);
-/* Adds the wants of the next slice of the destination, which lies at `to`, and sets c->done with
- * the last one. A slice has about 2^20 runs, where sources have few. */
+/* Adds the runs of the next slice of the destination, and its wants if it lies at `to` (NULL: there
+ * is no memory). Sets c->done with the last slice. A slice has about 2^20 runs, where sources have
+ * few. */
 int vv_compose_slice(struct vv_composition *c, uint8_t *to, const char *name, struct vv_composed *out);
 /* The wants may be read from here until the next slice is added. */
 struct vv_want *vv_compose_wants(struct vv_composed *c);

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "base/test_point.h"
 #include "engine/lineage/run_table.h"
 #include "engine/ranks/group.h"
@@ -32,7 +33,7 @@ struct redistribution {
 	uint64_t epoch;
 	struct vv_rank_parts old, now;
 	struct region_plan *plan; /* of each region */
-	uint32_t *rank;           /* ranks whose tables are needed, and their tables */
+	uint32_t *rank;           /* ranks whose tables are needed, ascending, and their tables */
 	struct vv_run_table *table;
 	size_t n_tables;
 	uint64_t need, span;      /* bytes that are needed, and those from the first to the last of them */
@@ -108,10 +109,9 @@ static int list_ranks(struct redistribution *d)
 
 static const struct vv_run_table *table_of(const struct redistribution *d, uint32_t rank)
 {
-	size_t i = 0;
+	size_t i;
 
-	while (d->rank[i] != rank)
-		i++;
+	VV_SEARCH(i, 0, d->n_tables, d->rank[i] < rank);
 	return &d->table[i];
 }
 

@@ -168,14 +168,6 @@ static int open_target(struct lineage_copier *k)
 	return rc;
 }
 
-static bool lists_epoch(const struct vv_listing *l, uint64_t epoch)
-{
-	size_t i;
-
-	VV_SEARCH(i, 0, l->n_epochs, l->epoch[i] < epoch);
-	return i < l->n_epochs && l->epoch[i] == epoch;
-}
-
 static bool same_record(const struct vv_commit *a, const struct vv_commit *b)
 {
 	struct vv_buf x = {0}, y = {0};
@@ -225,7 +217,7 @@ static void compare_epoch(void *arg, size_t i)
 	struct lineage_copier *k = arg;
 	struct epoch_copy *e = &k->epoch[i];
 	struct vv_commit from = {0}, to = {0};
-	int rc = lists_epoch(&k->target, e->epoch) ? vv_catalog_commit(&k->to, e->epoch, &to) : VV_ENOENT;
+	int rc = vv_catalog_has_epoch(&k->target, e->epoch) ? vv_catalog_commit(&k->to, e->epoch, &to) : VV_ENOENT;
 
 	if (rc == 0)
 		rc = vv_catalog_commit(k->q->from, e->epoch, &from);
@@ -255,7 +247,7 @@ static int read_eras(struct lineage_copier *k)
 		uint64_t epoch = vv_run_epoch(k->target.layer[i].layer);
 		int rc;
 
-		if (epoch <= common || !lists_epoch(&k->target, epoch) || lists_epoch(&k->source, epoch))
+		if (epoch <= common || !vv_catalog_has_epoch(&k->target, epoch) || vv_catalog_has_epoch(&k->source, epoch))
 			continue;
 		rc = vv_layer_file_open(&k->to, k->target.layer[i].layer, 0, &f);
 		for (size_t n = 0; rc == 0 && n < f->eras.n; n++)
@@ -499,23 +491,10 @@ static int copy_set(struct lineage_copier *k, size_t first, size_t n)
 	return rc;
 }
 
-static bool is_dropped(const struct lineage_copier *k, uint64_t epoch)
-{
-	struct vv_err_state error;
-	struct vv_commit c = {0};
-	int rc;
-
-	vv_err_save(0, &error);
-	rc = vv_catalog_commit(k->q->from, epoch, &c);
-	vv_commit_fini(&c);
-	vv_err_restore(&error);
-	return rc == VV_ENOENT;
-}
-
 /* The writer has dropped the epoch, or the source is damaged. The current error has the reason. */
 static int give_up(struct lineage_copier *k, struct epoch_copy *e)
 {
-	if (is_dropped(k, e->epoch)) {
+	if (vv_catalog_is_dropped(k->q->from, e->epoch)) {
 		e->state = DROPPED;
 		return e->named ? vv_err_set(VV_ENOENT,
 					     "epoch %" PRIu64
@@ -572,25 +551,6 @@ static int copy_epochs(struct lineage_copier *k)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* Removes unfinished objects of an earlier copy that was killed. */
-static int sweep(const struct lineage_copier *k)
-{
-	struct vv_names names = {0};
-	char dir[VV_NAME_MAX];
-	int rc = vv_store_list(k->to.store, k->to.name, &names);
-
-	for (size_t i = 0; rc == 0 && i < names.n; i++) {
-		int64_t folder = names.v[i].is_dir ? vv_name_parse_folder(names.v[i].name) : -1;
-
-		if (folder < 0)
-			continue;
-		vv_name_folder(dir, k->to.name, (uint64_t)folder);
-		rc = vv_store_sweep(k->to.store, dir);
-	}
-	vv_store_names_fini(&names);
-	return rc;
-}
-
 /* The mark of `varve run` that its program has ended. */
 static int copy_ended(const struct lineage_copier *k)
 {
@@ -621,7 +581,7 @@ static int make_pass(struct lineage_copier *k)
 	}
 	k->report.there -= k->report.there > k->report.epochs ? k->report.epochs : k->report.there;
 	if (rc == 0 && to_copy && k->lock)
-		rc = sweep(k);
+		rc = vv_catalog_each_folder(&k->to, vv_store_sweep); /* unfinished objects of a copy that was killed */
 	if (rc == 0)
 		rc = copy_epochs(k);
 	for (size_t i = 0; rc == 0 && k->lock && i < k->n; i++)

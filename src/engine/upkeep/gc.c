@@ -172,25 +172,6 @@ static int treat(const struct vv_lineage *lin, const struct vv_reachable_layer *
 	return rc;
 }
 
-/* Calls the function for every folder of the lineage. */
-static int each_folder(const struct vv_lineage *lin, int (*fn)(struct vv_store *s, const char *dir))
-{
-	struct vv_names names = { 0 };
-	char dir[VV_NAME_MAX];
-	int rc = vv_store_list(lin->store, lin->name, &names);
-
-	for (size_t i = 0; rc == 0 && i < names.n; i++) {
-		int64_t folder = names.v[i].is_dir ? vv_name_parse_folder(names.v[i].name) : -1;
-
-		if (folder < 0)
-			continue;
-		vv_name_folder(dir, lin->name, (uint64_t)folder);
-		rc = fn(lin->store, dir);
-	}
-	vv_store_names_fini(&names);
-	return rc;
-}
-
 static int count_unfinished(const struct vv_lineage *lin, const char *dir, struct vv_gc_unfinished *out)
 {
 	struct vv_names names = { 0 };
@@ -242,7 +223,7 @@ static int sweep_leftovers(const struct vv_lineage *lin)
 {
 	int rc = vv_store_sweep(lin->store, lin->name);
 
-	return rc ? rc : each_folder(lin, vv_store_sweep);
+	return rc ? rc : vv_catalog_each_folder(lin, vv_store_sweep);
 }
 
 static int remove_if_empty(struct vv_store *s, const char *dir)
@@ -267,7 +248,7 @@ int vv_gc_sweep(const struct vv_lineage *lin, const struct vv_listing *l, const 
 	if (rc == 0 && !dry_run)
 		rc = vv_label_sweep(lin, l);
 	if (rc == 0 && !dry_run)
-		rc = each_folder(lin, remove_if_empty);
+		rc = vv_catalog_each_folder(lin, remove_if_empty);
 	return rc;
 }
 

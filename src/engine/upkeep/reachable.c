@@ -246,18 +246,10 @@ static int need(struct vv_reachable *r, const struct vv_runs *runs)
 	return 0;
 }
 
-static bool is_live(const struct vv_listing *live, uint64_t epoch)
-{
-	size_t i;
-
-	VV_SEARCH(i, 0, live->n_epochs, live->epoch[i] < epoch);
-	return i < live->n_epochs && live->epoch[i] == epoch;
-}
-
 /* The heads of dead ancestors are needed while a live epoch inherits from them. */
 static int mark_chain(struct vv_reachable *r, const struct vv_listing *live, uint64_t epoch, uint32_t rank)
 {
-	while (epoch && !is_live(live, epoch)) {
+	while (epoch && !vv_catalog_has_epoch(live, epoch)) {
 		struct vv_reachable_layer *l = place(r, vv_run_layer(epoch, rank));
 		struct vv_layer_file *f = NULL;
 		int rc;
@@ -301,7 +293,7 @@ int vv_reachable_add_rank(struct vv_reachable *r, const struct vv_listing *live,
 	if (rc)
 		return rc;
 	parent = f->head.parent;
-	if (parent && is_live(live, parent)) {
+	if (parent && vv_catalog_has_epoch(live, parent)) {
 		for (size_t i = 0; rc == 0 && i < f->head.n_regions; i++)
 			rc = need(r, &f->head.region[i].runs);
 		parent = 0;
