@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { LONGEST = 5 * sizeof(((struct vv_err_state *)0)->message) }; /* before it is cut */
+
 static _Thread_local char message[sizeof(((struct vv_err_state *)0)->message)];
 
 /* Messages quote names from a store or an option file, and terminals interpret control
@@ -15,17 +17,48 @@ static void replace_controls(char *s)
 			*s = *s == '\n' ? ' ' : '?';
 }
 
-/* The arguments may quote the message that is replaced. */
+/* Names of regions and paths may be long: leaves out the middle of the message, and keeps the end,
+ * which says what to do. */
+static void cut_middle(const char *words, size_t n)
+{
+	static const char dots[] = " ... ";
+	size_t head = sizeof(message) / 2, tail = sizeof(message) - 1 - head - strlen(dots);
+
+	for (int i = 0; i < 3 && (words[head] & 0xC0) == 0x80; i++) /* not within a character */
+		head--;
+	for (int i = 0; i < 3 && (words[n - tail] & 0xC0) == 0x80; i++)
+		tail--;
+	memcpy(message, words, head);
+	memcpy(message + head, dots, strlen(dots));
+	memcpy(message + head + strlen(dots), words + n - tail, tail + 1);
+}
+
+/* Appends the end, unless it is empty. The arguments may quote the message that is replaced. */
+__attribute__((format(printf, 3, 0))) static int set(int code, const char *end, const char *fmt, va_list ap)
+{
+	char words[LONGEST];
+	size_t n, most = sizeof(words) - sizeof(message) - 3;
+	int wanted = vsnprintf(words, most, fmt, ap);
+
+	n = wanted < 0 ? 0 : (size_t)wanted < most ? (size_t)wanted : most - 1;
+	if (end[0])
+		n += (size_t)snprintf(words + n, sizeof(words) - n, ": %s", end);
+	words[n] = '\0';
+	replace_controls(words);
+	if (n < sizeof(message))
+		memcpy(message, words, n + 1);
+	else
+		cut_middle(words, n);
+	return code;
+}
+
 int vv_err_set(int code, const char *fmt, ...)
 {
-	char words[sizeof(message)];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(words, sizeof(words), fmt, ap);
+	set(code, "", fmt, ap);
 	va_end(ap);
-	replace_controls(words);
-	memcpy(message, words, sizeof(words));
 	return code;
 }
 
@@ -57,25 +90,26 @@ static int code_of_errno(int errnum)
 
 int vv_err_sys(int errnum, const char *fmt, ...)
 {
-	char reason[128], words[sizeof(message)];
+	char reason[128];
 	va_list ap;
+	int rc;
 
 	va_start(ap, fmt);
-	vsnprintf(words, sizeof(words), fmt, ap);
+	rc = set(code_of_errno(errnum), strerror_r(errnum, reason, sizeof(reason)), fmt, ap);
 	va_end(ap);
-	return vv_err_set(code_of_errno(errnum), "%s: %s", words, strerror_r(errnum, reason, sizeof(reason)));
+	return rc;
 }
 
 int vv_err_context(int code, const char *fmt, ...)
 {
-	char inner[sizeof(message)], words[sizeof(message)];
+	char inner[sizeof(message)];
 	va_list ap;
 
 	memcpy(inner, message, sizeof(inner));
 	va_start(ap, fmt);
-	vsnprintf(words, sizeof(words), fmt, ap);
+	set(code, inner, fmt, ap);
 	va_end(ap);
-	return vv_err_set(code, "%s: %s", words, inner);
+	return code;
 }
 
 const char *vv_err_last(void)

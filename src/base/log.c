@@ -95,7 +95,7 @@ static void deliver(enum vv_log_level level, const char *line)
 
 __attribute__((format(printf, 2, 0))) static void say(enum vv_log_level level, const char *fmt, va_list ap)
 {
-	char line[1200];
+	char line[4096]; /* an error, and a region's name */
 
 	if ((int)level > atomic_load(&shown))
 		return;

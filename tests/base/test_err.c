@@ -23,6 +23,48 @@ static void test_set(void)
 	CHECK_STR(vv_err_last(), "");
 }
 
+/* A sentence with a long name keeps its end, which says what to do; no character is cut. */
+static void test_long_names(void)
+{
+	enum { MOST = sizeof(((struct vv_err_state *)0)->message) - 1 };
+	char name[4001];
+	const char *last = vv_err_last(), *end;
+
+	memset(name, 'n', 1023);
+	name[1023] = '\0';
+	vv_err_set(VV_EINVAL, "region '%s' is not mapped; do this", name);
+	CHECK(strncmp(last, "region 'nnnn", 12) == 0 && strstr(last, "nnn ... nnn") && strlen(last) == MOST);
+	end = strstr(last, "n' is not mapped; do this");
+	CHECK(end && end[25] == '\0');
+	vv_err_sys(ENOENT, "region '%s'", name);
+	end = strstr(last, ": No such file or directory");
+	CHECK(end && end[27] == '\0');
+	vv_err_set(VV_EIO, "the reason");
+	vv_err_context(VV_EIO, "region '%s'", name);
+	end = strstr(last, "': the reason");
+	CHECK(end && end[13] == '\0');
+	for (size_t shift = 0; shift < 3; shift++) {
+		for (size_t i = 0; i + 2 < sizeof(name); i += 3)
+			memcpy(name + i, "\xe2\x82\xac", 3);
+		name[3 * 1300] = '\0';
+		vv_err_set(VV_EINVAL, "%.*s%s!", (int)shift, "aa", name);
+		CHECK(strlen(last) <= MOST && strlen(last) > MOST - 6);
+		end = strstr(last, " ... ");
+		CHECK(end && (size_t)(end - last - shift) % 3 == 0 && (strlen(end) - 6) % 3 == 0 && end[strlen(end) - 1] == '!');
+	}
+	memset(name, 0x80, sizeof(name) - 1); /* no UTF-8 at all */
+	name[sizeof(name) - 1] = '\0';
+	vv_err_set(VV_EINVAL, "%s", name);
+	CHECK(strlen(last) <= MOST);
+	for (size_t n = MOST - 2; n < MOST + 8; n++) { /* around the limit */
+		memset(name, 'x', n);
+		name[n] = '\0';
+		vv_err_set(VV_EINVAL, "%s", name);
+		CHECK_EQ(strlen(last), n < MOST ? n : MOST);
+		CHECK_EQ(strstr(last, " ... ") != NULL, n > MOST);
+	}
+}
+
 static void test_sys(void)
 {
 	static const struct {
@@ -111,6 +153,7 @@ static void test_names(void)
 int main(void)
 {
 	test_set();
+	test_long_names();
 	test_sys();
 	test_context();
 	test_control();
