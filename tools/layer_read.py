@@ -247,6 +247,21 @@ def decode_zstd(stored, length):
     return out.raw if lib.ZSTD_decompress(out, size(length), stored, size(len(stored))) == length else None
 
 
+def decode_zstd_after(before, stored, length):
+    """One frame whose matches may lie in the bytes before it."""
+    lib, size, pointer = library("libzstd.so.1"), ctypes.c_size_t, ctypes.c_void_p
+    for function in ("ZSTD_DCtx_refPrefix", "ZSTD_decompressDCtx", "ZSTD_freeDCtx"):
+        getattr(lib, function).restype = size
+    lib.ZSTD_createDCtx.restype = pointer
+    if lib.ZSTD_findFrameCompressedSize(stored, size(len(stored))) != len(stored):
+        return None
+    context, out = pointer(lib.ZSTD_createDCtx()), ctypes.create_string_buffer(length)
+    lib.ZSTD_DCtx_refPrefix(context, before, size(len(before)))
+    got = lib.ZSTD_decompressDCtx(context, out, size(length), stored, size(len(stored)))
+    lib.ZSTD_freeDCtx(context)
+    return out.raw if got == length else None
+
+
 def decode_planes(stored, length):
     cur = Cursor(stored, "", "")
     try:
@@ -556,15 +571,19 @@ CODECS = {0: lambda stored, length: stored, 1: decode_lz4, 2: decode_zstd, 3: de
           6: decode_trail}
 
 
-def decode_delta(stored, base):
-    """Codec 7: the difference to a base of the same length."""
+def decode_delta(stored, base, length):
+    """Codec 7: the difference to a base of the same length, or a match in any base."""
     cur = Cursor(stored, "", "")
     try:
-        check, first, codec = cur.uint(8, "check"), cur.uint(1, "difference", 0, 15), cur.uint(1, "codec", 0, 6)
-        cur.need(first & 1 or not first, "no such difference")
-        cur.need(first >> 1 & 3 or first < 8, "no such difference")
+        check, first, codec = cur.uint(8, "check"), cur.uint(1, "difference", 0, 16), cur.uint(1, "codec", 0, 6)
+        cur.need(first & 1 or not first or first == 16 and codec == 2, "no such difference")
+        cur.need(first >> 1 & 3 or first < 8 or first == 16, "no such difference")
+        cur.need(first == 16 or len(base) == length, "the base is not as long as the block")
     except Damage:
         return None
+    if first == 16:
+        data = decode_zstd_after(base, stored[cur.at:], length)
+        return data if data is not None and xxh3_64(data) == check else None
     data = CODECS[codec](stored[cur.at:], len(base)) if codec or len(stored) - cur.at == len(base) else None
     if data is None:
         return None
@@ -926,7 +945,7 @@ class Layer:
                     cur.need(0 <= pos <= 2**40 - length, "a base before 0 or after 2^40")
                     ends[which] = pos + length
                 bases[number].append((epochs[which - 1] if which else None, pos, length))
-            cur.need(sum(base[2] for base in bases[number]) == self.blocks[number]["length"], "the bases are not as long as their block")
+            cur.need(sum(base[2] for base in bases[number]) <= 4 * self.blocks[number]["length"] + 2**22, "the bases are too long")
         cur.done()
         cur.need(len(ends) == len(epochs), "an epoch without bases")
         return bases
@@ -992,7 +1011,7 @@ class Layer:
         stored = self.read(block["offset"], block["stored"])
         cur = Cursor(stored, self.obj, "block %d" % number)
         cur.need(xxh3_64(stored) == block["check"], "check does not match")
-        data = decode_delta(stored, self.base(number)) if block["codec"] == 7 else CODECS[block["codec"]](stored, block["length"])
+        data = decode_delta(stored, self.base(number), block["length"]) if block["codec"] == 7 else CODECS[block["codec"]](stored, block["length"])
         cur.need(data is not None, "does not decode to %d bytes", block["length"])
         return data
 

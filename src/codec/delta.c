@@ -4,7 +4,7 @@
 #include "core/format/digest.h"
 #include <string.h>
 
-enum { HEADER = 10, WIDTH = 1, SWAPPED = 3, USED = 4 };
+enum { HEADER = 10, WIDTH = 1, SWAPPED = 3, MATCH = 4, USED = 4 };
 
 /* One loop for each width and order of bytes, for the compiler's vector units. */
 #define LOOPS(bits, name, swap)                                                                              \
@@ -89,23 +89,51 @@ size_t vv_delta_bound(size_t n)
 	return c ? HEADER + c->bound(n) : 0;
 }
 
-int vv_delta_encode(const struct vv_delta *how, const uint8_t *x, uint8_t *base, size_t n, uint8_t *to, size_t cap, size_t *out)
+bool vv_delta_has_match(void)
+{
+	const struct vv_codec *c = vv_codec_numbered(VV_CODEC_ZSTD);
+
+	return c && c->encode_after;
+}
+
+static int encode_match(const struct vv_delta *how, const uint8_t *x, size_t n, const uint8_t *base, size_t n_base, uint8_t *to, size_t cap, size_t *out)
+{
+	const struct vv_codec *c = vv_codec_numbered(VV_CODEC_ZSTD);
+
+	return c && c->encode_after ? c->encode_after(base, n_base, x, n, to, cap, how->recipe.level, out) : 0;
+}
+
+static int encode_difference(const struct vv_delta *how, const uint8_t *x, size_t n, uint8_t *base, uint8_t *to, size_t cap, size_t *out)
 {
 	const struct vv_codec *c = vv_codec_numbered(VV_CODEC_TYPED);
+
+	vv_delta_apart(how, x, base, n);
+	return c->encode(base, n, &how->recipe, to, cap, c->usual_level, out);
+}
+
+static void put_header(const struct vv_delta *how, const uint8_t *x, size_t n, struct vv_buf *header)
+{
+	bool match = how->op == VV_DELTA_MATCH;
+
+	vv_wire_put_u64(header, vv_digest_check(x, n));
+	vv_wire_put_u8(header, (uint8_t)(match ? 1 << MATCH : how->op | __builtin_ctz(how->width) << WIDTH | how->swapped << SWAPPED));
+	vv_wire_put_u8(header, match ? VV_CODEC_ZSTD : VV_CODEC_TYPED);
+}
+
+int vv_delta_encode(const struct vv_delta *how, const uint8_t *x, size_t n, uint8_t *base, size_t n_base, uint8_t *to, size_t cap, size_t *out)
+{
 	struct vv_buf header = { 0 };
 	size_t got = 0;
 	int rc;
 
 	*out = 0;
-	if (!c || cap < vv_delta_bound(n))
+	if (!vv_delta_bound(n) || cap < vv_delta_bound(n) || (how->op != VV_DELTA_MATCH && n_base != n))
 		return 0;
-	vv_delta_apart(how, x, base, n);
-	rc = c->encode(base, n, &how->recipe, to + HEADER, cap - HEADER, c->usual_level, &got);
+	rc = how->op == VV_DELTA_MATCH ? encode_match(how, x, n, base, n_base, to + HEADER, cap - HEADER, &got)
+				       : encode_difference(how, x, n, base, to + HEADER, cap - HEADER, &got);
 	if (rc || got == 0 || got + HEADER >= n)
 		return rc;
-	vv_wire_put_u64(&header, vv_digest_check(x, n));
-	vv_wire_put_u8(&header, (uint8_t)(how->op | __builtin_ctz(how->width) << WIDTH | how->swapped << SWAPPED));
-	vv_wire_put_u8(&header, (uint8_t)c->number);
+	put_header(how, x, n, &header);
 	rc = vv_buf_check(&header);
 	if (rc == 0) {
 		memcpy(to, header.p, HEADER);
@@ -115,20 +143,50 @@ int vv_delta_encode(const struct vv_delta *how, const uint8_t *x, uint8_t *base,
 	return rc;
 }
 
-int vv_delta_decode(const uint8_t *from, size_t stored, const uint8_t *base, uint8_t *x, size_t n)
+/* What the header says; false: it says nothing. */
+static bool get_header(struct vv_wire *w, struct vv_delta *how, uint64_t *check, unsigned *codec)
+{
+	unsigned bits;
+
+	*check = vv_wire_u64(w);
+	bits = vv_wire_u8(w);
+	*codec = vv_wire_u8(w);
+	*how = (struct vv_delta){ .op = bits & 1, .width = (uint8_t)(1u << (bits >> WIDTH & 3)), .swapped = bits >> SWAPPED & 1 };
+	if (bits >> MATCH & 1) {
+		how->op = VV_DELTA_MATCH;
+		return !w->bad && bits == 1 << MATCH && *codec == VV_CODEC_ZSTD;
+	}
+	return !w->bad && bits >> USED == 0 && *codec != VV_CODEC_DELTA && (how->op != VV_DELTA_XOR || bits == VV_DELTA_XOR) &&
+	       (how->width > 1 || !how->swapped);
+}
+
+static int decode_match(const struct vv_wire *w, const uint8_t *base, size_t n_base, uint8_t *x, size_t n)
+{
+	const struct vv_codec *c = vv_codec_numbered(VV_CODEC_ZSTD);
+
+	if (!c || !c->decode_after)
+		return vv_err_set(VV_ENOTSUP, "a block is compressed with zstd, which this varve was built without");
+	return c->decode_after(base, n_base, w->p, vv_wire_left(w), x, n);
+}
+
+int vv_delta_decode(const uint8_t *from, size_t stored, const uint8_t *base, size_t n_base, uint8_t *x, size_t n)
 {
 	struct vv_wire w = vv_wire_over(from, stored);
-	uint64_t check = vv_wire_u64(&w);
-	unsigned bits = vv_wire_u8(&w), codec = vv_wire_u8(&w);
-	struct vv_delta how = { .op = bits & 1, .width = (uint8_t)(1u << (bits >> WIDTH & 3)), .swapped = bits >> SWAPPED & 1 };
+	struct vv_delta how;
+	uint64_t check;
+	unsigned codec;
 	int rc;
 
-	if (w.bad || bits >> USED || codec == VV_CODEC_DELTA || (how.op == VV_DELTA_XOR && bits != VV_DELTA_XOR) || (how.width == 1 && how.swapped))
+	if (!get_header(&w, &how, &check, &codec) || (how.op != VV_DELTA_MATCH && n_base != n))
 		return vv_err_set(VV_EDAMAGED, "a block of differences does not decode: its header is none");
-	rc = vv_codec_decode(codec, w.p, vv_wire_left(&w), x, n);
+	if (how.op == VV_DELTA_MATCH)
+		rc = decode_match(&w, base, n_base, x, n);
+	else
+		rc = vv_codec_decode(codec, w.p, vv_wire_left(&w), x, n);
 	if (rc)
 		return rc;
-	together(&how, x, base, n);
+	if (how.op != VV_DELTA_MATCH)
+		together(&how, x, base, n);
 	if (vv_digest_check(x, n) != check)
 		return vv_err_set(VV_EDAMAGED, "a block is a difference to other bytes than those that its base has now");
 	return 0;

@@ -11,6 +11,9 @@
  * size, at a high level, is not kept. */
 enum { KEPT_CONTEXT = 16 << 20, LITTLE = 128 << 10 };
 
+/* Bytes that recur after `before` may be anywhere in it: its positions need as many slots, and the window spans both. */
+enum { TABLE_MIN = 17, TABLE_MAX = 22, WINDOW_MIN = 10, WINDOW_MAX = 27 };
+
 static const ZSTD_customMem memory = { vv_mem_lend, vv_mem_take_back, NULL };
 static struct vv_context_pool encoders = { .lock = PTHREAD_MUTEX_INITIALIZER }, decoders = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -67,7 +70,37 @@ static int encode(const void *from, size_t n, const struct vv_recipe *how, void 
 	return vv_zstd_encode(from, n, to, cap, &(struct vv_zstd_how){ .level = level }, out);
 }
 
-static int decode(const void *from, size_t n, void *to, size_t raw_len)
+static unsigned log_within(size_t n, unsigned least, unsigned most)
+{
+	unsigned log = least;
+
+	while (log < most && n >> log)
+		log++;
+	return log;
+}
+
+static int encode_after(const void *before, size_t n_before, const void *from, size_t n, void *to, size_t cap, int level, size_t *out)
+{
+	ZSTD_CCtx *c = vv_context_pool_take(&encoders);
+	size_t got;
+
+	if (!c)
+		c = ZSTD_createCCtx_advanced(memory);
+	if (!c)
+		return vv_err_set(VV_ENOMEM, "zstd: out of memory");
+	set(c, n, &(struct vv_zstd_how){ .level = level });
+	ZSTD_CCtx_setParameter(c, ZSTD_c_windowLog, (int)log_within(n_before + n, WINDOW_MIN, WINDOW_MAX));
+	ZSTD_CCtx_setParameter(c, ZSTD_c_hashLog, (int)log_within((n_before + n) / 16, TABLE_MIN, TABLE_MAX));
+	ZSTD_CCtx_setParameter(c, ZSTD_c_chainLog, (int)log_within((n_before + n) / 16, TABLE_MIN, TABLE_MAX) - 1);
+	ZSTD_CCtx_refPrefix(c, before, n_before);
+	got = ZSTD_compress2(c, to, cap, from, n);
+	*out = !ZSTD_isError(got) && got < n ? got : 0;
+	if (ZSTD_sizeof_CCtx(c) > KEPT_CONTEXT || !vv_context_pool_keep(&encoders, c))
+		ZSTD_freeCCtx(c);
+	return 0;
+}
+
+static int decode_after(const void *before, size_t n_before, const void *from, size_t n, void *to, size_t raw_len)
 {
 	ZSTD_DCtx *c = vv_context_pool_take(&decoders);
 	size_t got;
@@ -76,12 +109,20 @@ static int decode(const void *from, size_t n, void *to, size_t raw_len)
 		c = ZSTD_createDCtx_advanced(memory);
 	if (!c)
 		return vv_err_set(VV_ENOMEM, "zstd: out of memory");
+	ZSTD_DCtx_reset(c, ZSTD_reset_session_and_parameters);
+	if (n_before)
+		ZSTD_DCtx_refPrefix(c, before, n_before);
 	got = ZSTD_decompressDCtx(c, to, raw_len, from, n);
 	if (!vv_context_pool_keep(&decoders, c))
 		ZSTD_freeDCtx(c);
 	if (ZSTD_isError(got))
 		return vv_err_set(VV_EDAMAGED, "a zstd block does not decode: %s", ZSTD_getErrorName(got));
 	return got == raw_len ? 0 : vv_err_set(VV_EDAMAGED, "a zstd block decodes to %zu bytes, not %zu", got, raw_len);
+}
+
+static int decode(const void *from, size_t n, void *to, size_t raw_len)
+{
+	return decode_after(NULL, 0, from, n, to, raw_len);
 }
 
 extern const struct vv_codec vv_codec_zstd;
@@ -94,4 +135,6 @@ const struct vv_codec vv_codec_zstd = {
 	.bound = bound,
 	.encode = encode,
 	.decode = decode,
+	.encode_after = encode_after,
+	.decode_after = decode_after,
 };

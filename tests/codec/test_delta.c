@@ -1,4 +1,4 @@
-/* Blocks as differences to a base: round trips by each width, order and operation; another base, and damaged input, never give other bytes. */
+/* Blocks as differences to a base, or as matches in one of another length: round trips by each width, order and operation; another base, and damaged input, never give other bytes. */
 #include "base/err.h"
 #include "codec/delta.h"
 #include "support/gen.h"
@@ -36,7 +36,7 @@ static size_t encode(const struct vv_delta *how, size_t n, uint8_t **to)
 	*to = malloc(cap + 1);
 	CHECK(*to);
 	memcpy(room, base, n);
-	CHECK_EQ(vv_delta_encode(how, x, room, n, *to, cap, &got), 0);
+	CHECK_EQ(vv_delta_encode(how, x, n, room, n, *to, cap, &got), 0);
 	CHECK(got == 0 || got < n);
 	return got;
 }
@@ -49,7 +49,7 @@ static int decode(const uint8_t *from, size_t stored, const uint8_t *by, size_t 
 
 	CHECK(exact);
 	memcpy(exact, from, stored);
-	rc = vv_delta_decode(exact, stored, by, back, n);
+	rc = vv_delta_decode(exact, stored, by, n, back, n);
 	free(exact);
 	return rc;
 }
@@ -97,6 +97,48 @@ static void damaged(uint64_t *state, const struct vv_delta *how, size_t n)
 	free(to);
 }
 
+/* The block: pieces of the base at other places, and some bytes of its own. */
+static size_t move_pieces(uint64_t *state, size_t n_base, size_t most)
+{
+	size_t n = 0;
+
+	gen_bytes(state, base, n_base);
+	while (n + 700 < most) {
+		size_t len = 200 + gen_below(state, 500), at = gen_below(state, n_base - len);
+
+		memcpy(x + n, base + at, len);
+		n += len;
+		x[n++] = (uint8_t)gen_below(state, 256);
+	}
+	return n;
+}
+
+static void match(uint64_t *state, size_t n_base, size_t most)
+{
+	static const struct vv_delta how = { .op = VV_DELTA_MATCH, .width = 1, .recipe = { .width = 1, .level = 3 } };
+	size_t n = move_pieces(state, n_base, most), cap = vv_delta_bound(n), got = 0, at;
+	uint8_t *to = malloc(cap), was;
+
+	CHECK(to);
+	CHECK_EQ(vv_delta_encode(&how, x, n, base, n_base, to, cap, &got), 0);
+	CHECK(got && got < n / 8);
+	CHECK_EQ(vv_delta_decode(to, got, base, n_base, back, n), 0);
+	CHECK(memcmp(back, x, n) == 0);
+	for (int i = 0; i < 100; i++) {
+		at = i == 0 ? 8 : i == 1 ? 9 : gen_below(state, i % 2 ? 24 : got);
+		was = to[at];
+		to[at] ^= (uint8_t)(1 << gen_below(state, 8));
+		CHECK(vv_delta_decode(to, got, base, n_base, back, n) < 0 || memcmp(back, x, n) == 0);
+		to[at] = was;
+		CHECK_EQ(vv_delta_decode(to, gen_below(state, got), base, n_base, back, n), VV_EDAMAGED);
+		CHECK(vv_delta_decode(to, got, base, gen_below(state, n_base), back, n) < 0 || memcmp(back, x, n) == 0);
+	}
+	CHECK_EQ(vv_delta_decode(to, got, base, n_base, back, n - 1), VV_EDAMAGED);
+	memset(base, 0, n_base);
+	CHECK_EQ(vv_delta_decode(to, got, base, n_base, back, n), VV_EDAMAGED);
+	free(to);
+}
+
 /* The difference of what is alike is small, whichever is larger. */
 static void check_sign(void)
 {
@@ -135,6 +177,10 @@ int main(void)
 			}
 		there_and_back(&state, &by_bytes, sizes[i]);
 	}
+	CHECK(vv_delta_has_match());
+	match(&state, LARGEST, 60000);
+	match(&state, 5000, LARGEST);
+	match(&state, 1000, 1500);
 	damaged(&state, &(struct vv_delta){ .op = VV_DELTA_DIFFERENCE, .width = 4, .recipe = how_of(0, 4, false).recipe }, 65543);
 	damaged(&state, &(struct vv_delta){ .op = VV_DELTA_XOR, .width = 1, .recipe = how_of(0, 2, false).recipe }, 4096);
 	return 0;

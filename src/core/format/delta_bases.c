@@ -39,6 +39,15 @@ const struct vv_delta_base *vv_delta_bases_of(const struct vv_delta_bases *b, si
 	return &b->v[b->block[i].first];
 }
 
+uint64_t vv_delta_bases_sum(const struct vv_delta_base *v, size_t n)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += v[i].len;
+	return sum;
+}
+
 /* The layers of the bases, ascending, each with the end of its last base so far. */
 struct epochs {
 	struct epoch_end {
@@ -137,15 +146,13 @@ static int get_base(struct vv_wire *w, struct epochs *e, uint64_t left, struct v
 static int get_block(struct vv_delta_bases *b, struct vv_wire *w, struct epochs *e, size_t block, uint64_t raw_len)
 {
 	struct vv_delta_base v[VV_DELTA_BASES_EXTENTS];
-	uint64_t n = vv_wire_var_max(w, VV_DELTA_BASES_EXTENTS), sum = 0;
+	uint64_t n = vv_wire_var_max(w, VV_DELTA_BASES_EXTENTS), left = raw_len * VV_DELTA_BASES_TIMES + VV_DELTA_BASES_MORE;
 	int rc = 0;
 
 	if (w->bad || n == 0)
 		return damaged("impossible number of bases");
-	for (uint64_t i = 0; rc == 0 && i < n; sum += v[i++].len)
-		rc = get_base(w, e, raw_len - sum, &v[i]);
-	if (rc == 0 && sum != raw_len)
-		rc = damaged("bases are not as long as their block");
+	for (uint64_t i = 0; rc == 0 && i < n; left -= v[i++].len)
+		rc = get_base(w, e, left, &v[i]);
 	return rc ? rc : vv_delta_bases_add(b, block, v, (size_t)n);
 }
 

@@ -6,7 +6,12 @@
 
 #include "base/wire.h"
 
-enum { VV_DELTA_BASES_EXTENTS = 64 }; /* of a block, at most */
+enum {
+	VV_DELTA_BASES_EXTENTS = 64, /* of a block, at most */
+	/* they are not longer than so many times the block, and so many bytes */
+	VV_DELTA_BASES_TIMES = 4,
+	VV_DELTA_BASES_MORE = 4 << 20,
+};
 
 struct vv_delta_base {
 	uint64_t epoch; /* of the layer; 0: bytes of zero */
@@ -31,6 +36,8 @@ void vv_delta_bases_fini(struct vv_delta_bases *b);
 int vv_delta_bases_add(struct vv_delta_bases *b, size_t block, const struct vv_delta_base *v, size_t n);
 /* The bases of a block, *n of them; NULL if it has none. */
 const struct vv_delta_base *vv_delta_bases_of(const struct vv_delta_bases *b, size_t block, size_t *n);
+/* The bytes of n bases. */
+uint64_t vv_delta_bases_sum(const struct vv_delta_base *v, size_t n);
 void vv_delta_bases_put(const struct vv_delta_bases *b, struct vv_buf *out);
 /* b must start empty. `codec` is the number of the codec whose blocks have bases, `epoch` that of
  * the layer. p may be NULL: there is no such section, and no block may need one. */

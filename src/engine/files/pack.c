@@ -78,6 +78,7 @@ static int read_manifest(struct pack *k, const struct vv_run_table_region *r)
  * nor where reading the bases takes longer than storing the bytes. */
 static int keep_table(struct pack *k, struct vv_run_table *t)
 {
+	static const int match_levels[] = { [VV_PACK_FAST] = 3, [VV_PACK_DEFAULT] = 3, [VV_PACK_MAX] = 9 };
 	const char *how = vv_conf_text(&k->v->ctx.conf, "delta");
 	bool most = strcmp(how, "max") == 0;
 
@@ -86,7 +87,7 @@ static int keep_table(struct pack *k, struct vv_run_table *t)
 		return 0;
 	if (!most && (k->opt->effort == VV_PACK_FAST || k->v->ctx.store->is_remote))
 		return 0;
-	return vv_parent_files_new(k->v, t, most ? VV_PARENT_FILES_SIZE : VV_PARENT_FILES_RESTART, &k->parent);
+	return vv_parent_files_new(k->v, t, most ? VV_PARENT_FILES_SIZE : VV_PARENT_FILES_RESTART, match_levels[k->opt->effort], &k->parent);
 }
 
 /* Reads the newest epoch, written by any ranks. Its manifest saves samples, and content that its

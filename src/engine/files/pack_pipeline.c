@@ -360,7 +360,7 @@ static int follow_base(struct vv_pack_pipeline *f, const struct placer *pen)
 	const struct vv_pack_buffer_part *s = &pen->slab->part[pen->part];
 	int rc = 0;
 
-	if (!vv_parent_files_begins_block(f->opt.parent, s->file, s->at + pen->used) || f->in_block < LEAST_CUT)
+	if (!vv_parent_files_begins_block(f->opt.parent, pen->slab->kind->delta, s->file, s->at + pen->used) || f->in_block < LEAST_CUT)
 		return 0;
 	if (f->first.len)
 		rc = add_first(f);

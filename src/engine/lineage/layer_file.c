@@ -469,15 +469,19 @@ int vv_layer_file_read_stored(struct vv_layer_file *f, size_t i, void *stored)
 static int decode_delta(struct vv_layer_file *f, size_t i, const void *stored, void *raw)
 {
 	const struct vv_block *b = &f->blocks.v[i];
-	uint8_t *base = vv_context_pool_room(b->raw_len);
-	size_t n = 0;
+	size_t n = 0, sum;
 	const struct vv_delta_base *v = vv_delta_bases_of(&f->blocks.bases, i, &n);
-	int rc = base ? vv_base_layers_read(f->bases, v, n, base) : VV_ENOMEM;
+	uint8_t *base;
+	int rc;
+
+	sum = (size_t)vv_delta_bases_sum(v, n);
+	base = vv_context_pool_room(sum);
+	rc = base ? vv_base_layers_read(f->bases, v, n, base) : VV_ENOMEM;
 
 	if (rc)
 		vv_err_context(rc, "the base of block %zu at offset %" PRIu64, i, b->off);
 	else
-		rc = vv_delta_decode(stored, b->stored_len, base, raw, b->raw_len);
+		rc = vv_delta_decode(stored, b->stored_len, base, sum, raw, b->raw_len);
 	vv_context_pool_room_back(base);
 	return rc;
 }

@@ -245,11 +245,12 @@ static int encode_delta(struct block_writer *b, size_t cap)
 {
 	const struct vv_delta_source *from = b->flush->opt.deltas;
 	struct block_writer_delta *d = b->delta;
-	uint8_t *base = vv_context_pool_room(b->raw_len);
+	size_t sum = (size_t)vv_delta_bases_sum(d->base, d->n);
+	uint8_t *base = vv_context_pool_room(sum);
 	int rc = base ? from->read(from->arg, d->base, d->n, base) : VV_ENOMEM;
 
 	if (rc == 0)
-		rc = vv_delta_encode(&d->how, b->part[0].iov_base, base, b->raw_len, b->coded, cap, &b->stored_len);
+		rc = vv_delta_encode(&d->how, b->part[0].iov_base, b->raw_len, base, sum, b->coded, cap, &b->stored_len);
 	else if (rc != VV_ENOMEM)
 		vv_err_clear();
 	vv_context_pool_room_back(base);
@@ -608,7 +609,7 @@ static int find_bases(struct vv_block_writer *f, struct block_writer *b)
 	if (!b->delta)
 		return VV_ENOMEM;
 	b->delta->how = *f->turn.delta;
-	b->delta->n = f->opt.deltas->find(f->opt.deltas->arg, f->added, b->raw_len, b->delta->base, &b->delta->most);
+	b->delta->n = f->opt.deltas->find(f->opt.deltas->arg, f->turn.delta, f->added, b->raw_len, b->delta->base, &b->delta->most);
 	return 0;
 }
 

@@ -1,6 +1,7 @@
 """Every golden store decodes: by the library, by `varve verify`, and by the independent reader.
 
-test_golden.py delta STORE    writes the store of packed files with blocks that are differences"""
+test_golden.py delta STORE    writes the store of packed files with blocks that are differences
+test_golden.py match STORE    the same with blocks that recur in their base at other places"""
 import os
 import pathlib
 import random
@@ -37,12 +38,23 @@ def packed(epoch):
     return files
 
 
-def make_delta(store):
+def moved(epoch):
+    """Lines of text: some more in front in each epoch, and another order."""
+    rng = random.Random(2)
+    lines = [b"%d %x %d\n" % (i, rng.getrandbits(60), i * i) for i in range(3000)]
+    lines = lines[400 * epoch:] + [b"epoch %d line %d\n" % (epoch, i) for i in range(epoch)] + lines[:400 * epoch]
+    return {"text": b"".join(lines)}
+
+
+PACKED = {"v1-delta": packed, "v1-match": moved}
+
+
+def make_packed(store, files):
     with tempfile.TemporaryDirectory() as folder:
         for epoch in range(1, 4):
-            for name, data in packed(epoch).items():
+            for name, data in files(epoch).items():
                 (pathlib.Path(folder) / name).write_bytes(data)
-            done = run(os.environ["VARVE_BIN"], "pack", "-o", "delta=max", "-C", folder, store, "golden", *packed(epoch))
+            done = run(os.environ["VARVE_BIN"], "pack", "-o", "delta=max", "-C", folder, store, "golden", *files(epoch))
             assert done.returncode == 0, done.stderr
 
 
@@ -51,22 +63,22 @@ def check_packed(store):
         back = store.with_suffix(".%d" % epoch)
         done = run(os.environ["VARVE_BIN"], "unpack", store, "golden@%d" % epoch, "-C", back)
         assert done.returncode == 0, done.stderr
-        assert {file.name: file.read_bytes() for file in back.iterdir()} == packed(epoch), "epoch %d" % epoch
+        assert {file.name: file.read_bytes() for file in back.iterdir()} == PACKED[store.name](epoch), "epoch %d" % epoch
 
 
 def check(store):
-    if "delta" in store.name:
+    if store.name in PACKED:
         check_packed(store)
     for command in ([build / "tests/golden_check", "check", store], [os.environ["VARVE_BIN"], "verify", store],
                     [sys.executable, source / "tools/layer_read.py", "check", store]):
-        done = run(*command) if "delta" not in store.name or command[1] != "check" else None
+        done = run(*command) if store.name not in PACKED or command[1] != "check" else None
         assert not done or done.returncode == 0, "%s: %s%s" % (command, done.stdout, done.stderr)
 
 
 def refuse(store):
     """A build that lacks a codec says so, and gives nothing wrong."""
     for command in ([build / "tests/golden_check", "check", store], [os.environ["VARVE_BIN"], "verify", store]):
-        if "delta" in store.name and command[1] == "check":
+        if store.name in PACKED and command[1] == "check":
             command = [os.environ["VARVE_BIN"], "unpack", store, "golden@3", "--test"]
         done = run(*command)
         told = done.stdout + done.stderr
@@ -87,7 +99,7 @@ def main():
         shutil.rmtree(folder)
 
 
-if sys.argv[1:2] == ["delta"]:
-    make_delta(pathlib.Path(sys.argv[2]))
+if sys.argv[1:]:
+    make_packed(pathlib.Path(sys.argv[2]), PACKED["v1-" + sys.argv[1]])
 else:
     main()
