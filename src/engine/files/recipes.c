@@ -343,13 +343,13 @@ static int try_apart(struct pick *p, struct vv_recipe_search *out)
 
 enum { CANDIDATES = 2 * (VV_RECIPE_SEARCH_FINALISTS + 1) + 2 };
 
-struct recipes_contest {
+struct recipes_candidates {
 	struct vv_recipe recipe[CANDIDATES];
 	size_t n;
 };
 
 /* Planes are tried at the level of the effort: their frames are never larger than at level 1. */
-static void enter(struct recipes_contest *c, struct vv_recipe r)
+static void add_candidate(struct recipes_candidates *c, struct vv_recipe r)
 {
 	static const int8_t planes = 3;
 
@@ -361,21 +361,21 @@ static void enter(struct recipes_contest *c, struct vv_recipe r)
 	c->recipe[c->n++] = r;
 }
 
-static void enter_all(const struct pick *p, struct recipes_contest *c, const struct vv_recipe_search *s)
+static void add_candidates(const struct pick *p, struct recipes_candidates *c, const struct vv_recipe_search *s)
 {
-	enter(c, s->recipe);
+	add_candidate(c, s->recipe);
 	for (size_t i = 0; i < s->n_finalists; i++) {
 		struct vv_recipe r = s->finalist[i].recipe;
 
 		if (p->boxed)
 			leave_box(&p->kind->form, &r);
-		enter(c, r);
+		add_candidate(c, r);
 	}
 }
 
 /* Codes a block as it will be stored with each recipe; the smallest wins, and a trail only if it gains
  * as much as the search demands. Keeps the scale of the expected ratio. */
-static int hold_contest(const struct recipes_contest *c, const struct vv_sample *block, struct vv_recipe_search *apart)
+static int choose_smallest(const struct recipes_candidates *c, const struct vv_sample *block, struct vv_recipe_search *apart)
 {
 	static const double trail_worth = 0.95;
 	double first = 1, best = 1, ratio;
@@ -407,7 +407,7 @@ static int check_on_block(struct pick *p, struct vv_recipe_search *apart)
 	struct vv_sample block = { .n = s->len < BLOCK ? (size_t)s->len : BLOCK };
 	uint64_t from = (s->len - block.n) / 2;
 	struct vv_recipe_search usual = { 0 };
-	struct recipes_contest c = { .n = 0 };
+	struct recipes_candidates c = { .n = 0 };
 	struct vv_recipe text = { .width = 1, .record = 1, .coder = VV_CODEC_ZSTD };
 	uint8_t *bytes;
 	int rc = vv_recipe_search_choose(&form, VV_EFFORT_DEFAULT, false, p->sample, p->n_samples, &usual);
@@ -416,17 +416,17 @@ static int check_on_block(struct pick *p, struct vv_recipe_search *apart)
 		return rc;
 	if (p->boxed)
 		leave_box(&p->kind->form, &usual.recipe);
-	enter_all(p, &c, apart);
-	enter_all(p, &c, &usual);
+	add_candidates(p, &c, apart);
+	add_candidates(p, &c, &usual);
 	for (text.level = 9; p->kind->opaque && text.level <= 15; text.level = (int8_t)(text.level + 6))
-		enter(&c, text);
+		add_candidate(&c, text);
 	bytes = vv_context_pool_room(block.n);
 	if (!bytes)
 		return VV_ENOMEM;
 	block.p = bytes;
 	rc = read_stream(p->file_set, s, from - from % p->chunk, bytes, block.n);
 	if (rc == 0)
-		rc = hold_contest(&c, &block, apart);
+		rc = choose_smallest(&c, &block, apart);
 	vv_context_pool_room_back(bytes);
 	return rc;
 }

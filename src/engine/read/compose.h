@@ -1,7 +1,7 @@
 /* The place of each byte of one array, composed from the runs of arrays that overlap it: a part of
  * a global array from the parts that other ranks have stored. */
-#ifndef VV_ENGINE_READ_COMPOSE_RUNS_H
-#define VV_ENGINE_READ_COMPOSE_RUNS_H
+#ifndef VV_ENGINE_READ_COMPOSE_H
+#define VV_ENGINE_READ_COMPOSE_H
 
 #include "core/format/distribution.h"
 #include "engine/read/restore.h"
