@@ -4,7 +4,8 @@
  * has removed the object. It gets this name only when the removal is durable: else the object could
  * come back after a power failure, with the bytes of another one.
  *
- * A file that is still open elsewhere is not written again: a reader may have mapped it. Only a
+ * A file that is still open elsewhere is not kept, nor written again: a reader may have mapped it, and
+ * takes a file with another name for a changed one. Only a
  * reader on another host can see new bytes in a removed object. It finds that the checksum is wrong
  * and the epoch's record is gone, as for a removed member of a bundle. */
 #include "store/dir_spare.h"
@@ -87,12 +88,31 @@ static bool note(struct vv_dir_spares *s, char *path)
 	return true;
 }
 
+/* The kernel grants such a lease only if no other descriptor or mapping of the file exists, and if
+ * the file system has leases. If a process opens the file meanwhile, the signal is an ignored one. */
+static bool is_only_ours(int fd)
+{
+	return fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_WRLCK) == 0 && fcntl(fd, F_SETLEASE, F_UNLCK) == 0;
+}
+
+/* A file that could not be written again, since it is open elsewhere or the file system has no
+ * leases, would only take space. */
+static bool can_be_taken(const struct vv_dir *d, const char *path)
+{
+	int fd = d->fs->open(d->fs, path, O_WRONLY | O_NOFOLLOW, 0);
+	bool can = fd >= 0 && is_only_ours(fd);
+
+	if (fd >= 0)
+		d->fs->close(d->fs, fd);
+	return can;
+}
+
 static bool is_worthwhile(const struct vv_dir *d, const char *path)
 {
 	struct stat st;
 
 	return d->spares && d->wrote_direct && stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
-	       (uint64_t)st.st_size >= least && is_affordable(path, (uint64_t)st.st_size);
+	       (uint64_t)st.st_size >= least && is_affordable(path, (uint64_t)st.st_size) && can_be_taken(d, path);
 }
 
 /* Under the lock. hidden: a name that no writer looks for. Takes ownership of spare. */
@@ -128,13 +148,6 @@ int vv_dir_spare_keep(struct vv_dir *d, const char *path, bool *kept)
 	}
 	vv_mem_free(hidden);
 	return rc;
-}
-
-/* The kernel grants such a lease only if no other descriptor or mapping of the file exists, and if
- * the file system has leases. If a process opens the file meanwhile, the signal is an ignored one. */
-static bool is_only_ours(int fd)
-{
-	return fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_WRLCK) == 0 && fcntl(fd, F_SETLEASE, F_UNLCK) == 0;
 }
 
 /* A file that is much too large would have to be cut, which takes as long as freeing it. */

@@ -251,6 +251,7 @@ static void spares_readers(const char *path)
 	CHECK_EQ(vv_store_get_open(s, "d/5.r0.layer", &get), 0);
 	vv_store_get_map(get);
 	CHECK_EQ(vv_store_remove(s, "d/5.r0.layer"), 0);
+	CHECK_EQ(inode(path, "d/.tmp-spare.r0.layer"), 0); /* it would only take space */
 	content[5] ^= 1;
 	CHECK_EQ(put(s, "d/6.r0.layer", MOST, MOST, &g), 0);
 	is_exact(s, "d/6.r0.layer", MOST);
@@ -258,6 +259,7 @@ static void spares_readers(const char *path)
 	CHECK_EQ(vv_store_get_read(get, 0, back, MOST), 0);
 	CHECK(memcmp(back, content, MOST) == 0);
 	CHECK(!get->map || memcmp(get->map, content, MOST) == 0);
+	CHECK_EQ(vv_store_get_check(get), 0);
 	vv_store_get_close(get);
 	vv_store_close(s);
 }
