@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "store/dir.h"
 #include "store/ram.h"
+#include "store/shm.h"
 #include "vv_config.h"
 #if VV_HAVE_CURL
 #include "store/s3.h"
@@ -25,6 +26,7 @@ static const struct {
 } backends[] = {
 	{ "dir:", vv_dir_open },
 	{ "mem:", vv_ram_open },
+	{ "ram:", vv_shm_open },
 #if VV_HAVE_CURL
 	{ "s3://", vv_s3_open },
 #endif
@@ -35,7 +37,7 @@ int vv_store_open(const char *url, const struct vv_store_options *opt, struct vv
 	size_t scheme = strcspn(url, ":/");
 
 	if (!url[0])
-		return vv_err_set(VV_EINVAL, "no store given (a path, dir:PATH, mem:NAME or s3://BUCKET/PREFIX)");
+		return vv_err_set(VV_EINVAL, "no store given (a path, dir:PATH, ram:NAME, mem:NAME or s3://BUCKET/PREFIX)");
 	for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++)
 		if (strncmp(url, backends[i].prefix, strlen(backends[i].prefix)) == 0)
 			return backends[i].open(url, opt, out);
@@ -43,7 +45,7 @@ int vv_store_open(const char *url, const struct vv_store_options *opt, struct vv
 		return vv_err_set(VV_ENOTSUP, "store '%s': this varve was built without libcurl, so without S3", url);
 	/* a folder of such a name is ./s3:.. */
 	if (strncmp(url, "s3:", 3) == 0 || strncmp(url + scheme, "://", 3) == 0)
-		return vv_err_set(VV_EINVAL, "store '%s': unknown kind (a path, dir:PATH, mem:NAME or s3://BUCKET/PREFIX)",
+		return vv_err_set(VV_EINVAL, "store '%s': unknown kind (a path, dir:PATH, ram:NAME, mem:NAME or s3://BUCKET/PREFIX)",
 				  url);
 	return vv_dir_open(url, opt, out);
 }

@@ -23,7 +23,8 @@ struct vv_store_options {
 	uint64_t s3_part_bytes;  /* multipart part size, >= 5 MiB */
 };
 
-/* By URL: a path or dir:PATH, mem:NAME (shared within the process), s3://BUCKET/PREFIX. */
+/* By URL: a path or dir:PATH, ram:NAME (/dev/shm), mem:NAME (shared within the
+ * process), s3://BUCKET/PREFIX. */
 int vv_store_open(const char *url, const struct vv_store_options *opt, struct vv_store **out);
 void vv_store_close(struct vv_store *s);
 /* Ends the attachment with the store. */

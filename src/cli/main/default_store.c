@@ -18,7 +18,7 @@ static int place_of(const struct vv_args *args, const struct vv_cmd *cmd)
  * has not, nor has a URL. */
 static bool is_name(const char *text)
 {
-	static const char *const schemes[] = { "dir:", "mem:", "s3:" };
+	static const char *const schemes[] = { "dir:", "mem:", "ram:", "s3:" };
 	size_t n = strcspn(text, "@:");
 	char *lineage;
 	bool fine;

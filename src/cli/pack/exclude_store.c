@@ -9,7 +9,7 @@
 /* NULL: the store is no folder. */
 static const char *folder_of(const char *url)
 {
-	if (!url || strncmp(url, "s3:", 3) == 0 || strncmp(url, "mem:", 4) == 0)
+	if (!url || strncmp(url, "s3:", 3) == 0 || strncmp(url, "mem:", 4) == 0 || strncmp(url, "ram:", 4) == 0)
 		return NULL;
 	return strncmp(url, "dir:", 4) == 0 ? url + 4 : url;
 }

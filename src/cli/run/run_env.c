@@ -67,7 +67,7 @@ int vv_run_env_store(const char *url, char out[PATH_MAX])
 		path += 4;
 	if (!path[0])
 		return vv_err_set(VV_EINVAL, "run: --store '%s' names no folder; leave it out for 'varve-store', or say which", url);
-	if (path[0] == '/' || strstr(path, "://")) {
+	if (path[0] == '/' || strstr(path, "://") || strncmp(path, "ram:", 4) == 0) {
 		n = snprintf(out, PATH_MAX, "%s", path);
 	} else {
 		if (!getcwd(here, sizeof(here)))

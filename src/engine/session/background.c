@@ -13,6 +13,7 @@
 #include "engine/ranks/group.h"
 #include "engine/grains/rehash.h"
 #include "engine/session/retention.h"
+#include "engine/session/tiers.h"
 #include "engine/memory/tiles.h"
 #include "engine/session/tip.h"
 #include "engine/write/index_limit.h"
@@ -109,6 +110,8 @@ static void report_result(struct varve *v, uint64_t epoch, uint64_t time_ns, con
 
 void vv_background_finish_epoch(struct varve *v, uint64_t epoch, uint64_t time_ns, const struct varve_stats *st, int rc)
 {
+	if (rc == 0)
+		vv_tiers_offer(v, epoch);
 	report_result(v, epoch, time_ns, st, rc);
 	note_fate(v, epoch, rc);
 }

@@ -20,6 +20,7 @@
 #include "engine/session/region.h"
 #include "engine/session/rehearse.h"
 #include "engine/session/retention.h"
+#include "engine/session/tiers.h"
 #include "engine/read/layer_by_layer.h"
 #include "engine/read/restore.h"
 #include "engine/memory/tiles.h"
@@ -296,10 +297,28 @@ static int find_newest(struct varve *v, uint64_t before, uint64_t *epoch)
 {
 	int rc = vv_catalog_newest(&v->ctx.lineage, before, epoch);
 
+	if (rc == 0)
+		rc = vv_tiers_newest(v, before, epoch);
 	if (!v->ctx.group)
 		return rc;
 	rc = vv_group_agree(v->ctx.group, v->ctx.group->comm, rc);
 	return rc ? rc : vv_comm_allreduce(v->ctx.group->comm, epoch, 1, VARVE_MAX);
+}
+
+/* Restores the epoch from the session's store. If that lacks it, or has it damaged, the tiers are
+ * asked. */
+static int restart_anywhere(struct varve *v, uint64_t epoch)
+{
+	int rc = vv_tiers_fetch(v, epoch);
+
+	if (rc == 0)
+		rc = restart_epoch(v, epoch);
+	if (rc != VV_EDAMAGED)
+		return rc;
+	rc = vv_tiers_read(v, epoch, restart_epoch);
+	if (rc == 0)
+		vv_rehash_drop(v);
+	return rc;
 }
 
 /* Restores the newest intact epoch. If there is none, returns the error of the newest. */
@@ -307,15 +326,15 @@ static int restart_latest(struct varve *v)
 {
 	struct vv_err_state first = { 0 };
 	uint64_t epoch = UINT64_MAX;
+	int rc = vv_tiers_ask(v);
 
-	for (;;) {
-		int rc = find_newest(v, epoch, &epoch);
-
+	while (rc == 0) {
+		rc = find_newest(v, epoch, &epoch);
 		if (rc)
 			return rc;
 		if (epoch == 0)
 			return first.code ? vv_err_restore(&first) : 0;
-		rc = restart_epoch(v, epoch);
+		rc = restart_anywhere(v, epoch);
 		if (rc == 0)
 			return 1;
 		if (rc == VV_EIO)
@@ -328,9 +347,8 @@ static int restart_latest(struct varve *v)
 		if (v->ctx.rank == 0) /* all ranks have the same error */
 			vv_log_warn("epoch %" PRIu64 " of '%s' cannot be restored, trying an older one: %s", epoch, v->ctx.lineage.name, vv_err_last());
 		rc = vv_retention_exempt(v, epoch);
-		if (rc)
-			return rc;
 	}
+	return rc;
 }
 
 int varve_restart(varve *v, uint64_t epoch)
@@ -348,7 +366,7 @@ int varve_restart(varve *v, uint64_t epoch)
 	if (epoch == VARVE_LATEST) {
 		rc = restart_latest(v);
 	} else {
-		rc = restart_epoch(v, epoch);
+		rc = restart_anywhere(v, epoch);
 		rc = rc ? rc : 1;
 	}
 	v->background->metrics.restarts += rc == 1;
@@ -370,8 +388,10 @@ struct list_query {
 static int ask_for_list(struct varve *v, uint64_t epoch, const struct list_query *q)
 {
 	uint32_t ranks = 0;
-	int rc = v->ctx.group && v->ctx.group->has_local_stores ? vv_group_spread_commit(&v->ctx, epoch) : 0;
+	int rc = vv_tiers_fetch(v, epoch);
 
+	if (rc == 0 && v->ctx.group && v->ctx.group->has_local_stores)
+		rc = vv_group_spread_commit(&v->ctx, epoch);
 	vv_provenance_forget(&v->ctx.lineage);
 	if (rc == 0)
 		rc = read_ranks(v, epoch, &ranks);

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/lineage/catalog.h"
+#include "engine/session/tiers.h"
 #include "engine/session/tip.h"
 #include "engine/upkeep/gc.h"
 #include "engine/grains/grain_sets.h"
@@ -189,7 +190,7 @@ static int drop_below(struct varve *v, uint64_t cutoff, uint64_t every)
 	for (size_t i = 0; i < l->n_epochs; i++) {
 		uint64_t epoch = l->epoch[i];
 
-		if (rc == 0 && epoch < cutoff && !(every && epoch % every == 0)) {
+		if (rc == 0 && epoch < cutoff && !(every && epoch % every == 0) && !vv_tiers_needs(v, epoch)) {
 			rc = drop(v, epoch);
 			if (rc == 0)
 				continue;
@@ -253,7 +254,7 @@ static int reclaim(struct varve *v)
 }
 
 /* The live epochs are listed again next time, since a failed step may have taken effect. */
-static void forget_live(struct varve *v)
+void vv_retention_forget(struct varve *v)
 {
 	vv_catalog_listing_fini(&v->retention->live);
 	v->retention->has_live = false;
@@ -266,7 +267,7 @@ int vv_retention_exempt(struct varve *v, uint64_t epoch)
 	if (vv_mem_room(&v->retention->exempt.epoch, v->retention->exempt.n, &v->retention->exempt.cap, sizeof(*v->retention->exempt.epoch)) < 0)
 		return VV_ENOMEM;
 	v->retention->exempt.epoch[v->retention->exempt.n++] = epoch;
-	forget_live(v);
+	vv_retention_forget(v);
 	return 0;
 }
 
@@ -296,7 +297,7 @@ static bool is_much(const struct varve *v)
 static void complain(struct varve *v)
 {
 	vv_log_warn("retention: %s", vv_err_last());
-	forget_live(v);
+	vv_retention_forget(v);
 }
 
 bool vv_retention_run(struct varve *v, uint64_t bytes)
@@ -365,7 +366,7 @@ int vv_retention_reclaim(struct varve *v)
 	v->retention->bytes_dropped = 0;
 	if (rc) { /* it may have removed layers here or elsewhere */
 		vv_log_warn("retention: gc: %s", vv_err_last());
-		forget_live(v);
+		vv_retention_forget(v);
 		vv_referenced_layers_after_gc(v);
 		vv_region_forget(v);
 		return 0;

@@ -33,6 +33,8 @@ void vv_retention_decide(struct varve *v, uint64_t bytes, uint64_t *cutoff, uint
 void vv_retention_apply(struct varve *v, uint64_t bytes, uint64_t cutoff, uint64_t every);
 /* After gc: the index and the regions forget content that the store no longer has. */
 int vv_retention_prune(struct varve *v);
+/* The store has other epochs than those that retention knows. */
+void vv_retention_forget(struct varve *v);
 bool vv_retention_is_due(const struct varve *v);
 int vv_retention_reclaim(struct varve *v);
 

@@ -20,6 +20,7 @@
 #include "engine/session/region.h"
 #include "engine/session/rehearse.h"
 #include "engine/session/signal_request.h"
+#include "engine/session/tiers.h"
 #include "engine/memory/tiles.h"
 #include "engine/session/tip.h"
 #include "engine/write/referenced_layers.h"
@@ -121,6 +122,8 @@ static int open_lineage(struct varve *v, const char *lineage)
 	vv_name_lock(object, lineage);
 	rc = vv_store_lock(v->ctx.store, object, &v->ctx.writer);
 	if (rc == 0)
+		rc = vv_tiers_adopt(v, lineage);
+	if (rc == 0)
 		rc = vv_catalog_open(v->ctx.store, lineage, true, &v->ctx.lineage);
 	return rc ? rc : vv_tip_find_newest(v, lineage);
 }
@@ -149,6 +152,8 @@ static int attach(struct varve *v, const char *url, const char *lineage)
 		vv_tip_set_token(v, token);
 	if (rc == 0)
 		rc = vv_store_open(url, &opt, &v->ctx.store);
+	if (rc == 0)
+		rc = vv_tiers_open(v, url);
 	if (v->ctx.group)
 		rc = vv_rank_session_attach(v, lineage, rc);
 	else if (rc == 0)
@@ -177,6 +182,7 @@ static void free_session(struct varve *v)
 {
 	if (v->entry.pid == getpid())
 		vv_background_wait(v);
+	vv_tiers_free(v);
 	vv_grain_sets_free(v);
 	if (v->entry.pid == getpid())
 		end_threads(v);
@@ -215,6 +221,7 @@ static int drain(struct varve *v)
 		vv_commit_ranks_step(v, true);
 		met = vv_group_check_call(v->ctx.group, VV_GROUP_CLOSE, 0);
 	}
+	vv_tiers_finish(v);
 	rc = vv_background_report(v);
 	v->background->metrics.open = 0;
 	vv_metrics_file_update(v);
@@ -328,6 +335,7 @@ int vv_session_open(const struct varve_comm *comm, const char *store, const char
 	} else {
 		v->background->metrics = (struct vv_metrics){ .open = 1, .opened_ns = vv_clock_wall_ns() };
 		vv_metrics_file_update(v);
+		vv_tiers_start(v);
 	}
 	pthread_setcancelstate(cancel, NULL);
 	if (rc)

@@ -8,6 +8,7 @@
 #include "engine/lineage/run_table.h"
 #include "engine/ranks/group.h"
 #include "engine/session/region.h"
+#include "engine/session/tiers.h"
 #include "engine/write/index_cache.h"
 #include "engine/write/index_limit.h"
 #include "engine/write/referenced_layers.h"
@@ -40,6 +41,8 @@ int vv_tip_find_newest(struct varve *v, const char *lineage)
 		rc = sweep_folder_of(v, lineage, v->tip.highest);
 	if (rc == 0 && (v->tip.highest + 1) % VV_NAME_EPOCHS_PER_FOLDER == 0)
 		rc = sweep_folder_of(v, lineage, v->tip.highest + 1);
+	if (vv_tiers_highest(v) > v->tip.highest)
+		v->tip.highest = vv_tiers_highest(v);
 	return rc;
 }
 

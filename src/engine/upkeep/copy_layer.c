@@ -11,6 +11,7 @@
 
 enum {
 	PIECE = 2 << 20,
+	PIECE_LEAST = 64 << 10,
 	PIECE_REMOTE = 8 << 20, /* of a store that answers late */
 };
 
@@ -181,7 +182,7 @@ static int copy_range(struct layer_copier *w, uint64_t from, uint64_t to)
 		if (rc == 0)
 			rc = vv_store_put_write(w->put, &iov, 1);
 		if (rc == 0 && w->c->step)
-			w->c->step(w->c->arg, n);
+			rc = w->c->step(w->c->arg, n);
 		at += n;
 	}
 	return rc;
@@ -202,12 +203,24 @@ static int copy_end(struct layer_copier *w, uint64_t off, size_t n)
 	return vv_store_put_write(w->put, &iov, 1);
 }
 
+/* Where the rate is limited, a piece takes a fraction of a second: the writes are spread, and the
+ * copy can be stopped. */
+static size_t piece_of(const struct layer_copier *w)
+{
+	size_t piece = w->from->get->store->read_step ? PIECE : PIECE_REMOTE;
+	uint64_t paced = w->c->to->store->bandwidth / 8;
+
+	if (!paced || paced >= piece)
+		return piece;
+	return paced > PIECE_LEAST ? (size_t)paced : PIECE_LEAST;
+}
+
 static int copy_all(struct layer_copier *w)
 {
 	uint64_t trailer = w->from->frame.file_len - VV_LAYER_TRAILER;
 	int rc;
 
-	w->cap = w->from->get->store->read_step ? PIECE : PIECE_REMOTE;
+	w->cap = piece_of(w);
 	w->piece = vv_mem_grow(NULL, w->cap, 1);
 	rc = w->piece ? vv_store_put_open(w->c->to->store, w->from->object, w->from->get->size, &w->put) : VV_ENOMEM;
 	vv_digest_stream_init(&w->check);

@@ -12,8 +12,8 @@ struct vv_layer_copy {
 	const struct vv_digest *head;
 	bool exists; /* the destination lists a layer of this name */
 	bool dry_run;
-	/* Called with the bytes of each step; any thread. */
-	void (*step)(void *arg, uint64_t bytes);
+	/* Called with the bytes of each step; any thread. An error ends the copy. */
+	int (*step)(void *arg, uint64_t bytes);
 	void *arg;
 };
 

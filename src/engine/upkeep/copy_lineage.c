@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/search.h"
+#include "base/test_point.h"
 #include "engine/lineage/layer_file.h"
 #include "engine/lineage/provenance.h"
 #include "engine/upkeep/copy_layer.h"
@@ -70,6 +71,14 @@ static bool is_selected(const struct vv_copy_request *q, uint64_t epoch, bool *n
 	return in;
 }
 
+/* The base is only compared, never copied. */
+static bool is_base(const struct vv_copy_request *q, uint64_t epoch)
+{
+	bool named;
+
+	return q->base && epoch == q->base && !is_selected(q, epoch, &named);
+}
+
 static uint64_t bytes_of(const struct vv_listing *l, uint64_t epoch)
 {
 	uint64_t bytes = 0;
@@ -116,7 +125,7 @@ static int select_epochs(struct lineage_copier *k)
 	for (size_t i = 0; i < k->source.n_epochs; i++) {
 		struct epoch_copy e = {.epoch = k->source.epoch[i], .bytes = bytes_of(&k->source, k->source.epoch[i])};
 
-		if (is_selected(k->q, e.epoch, &e.named))
+		if (is_selected(k->q, e.epoch, &e.named) || is_base(k->q, e.epoch))
 			k->epoch[k->n++] = e;
 	}
 	return check_ranges(k);
@@ -155,7 +164,8 @@ static int open_target(struct lineage_copier *k)
 	char object[VV_NAME_MAX];
 	int rc = 0;
 
-	if (!k->q->dry_run) {
+	k->lock = k->q->held;
+	if (!k->q->dry_run && !k->lock) {
 		vv_name_lock(object, from->name);
 		rc = vv_store_lock(k->q->to, object, &k->lock);
 	}
@@ -262,12 +272,14 @@ static int read_eras(struct lineage_copier *k)
 static int compare_epochs(struct lineage_copier *k)
 {
 	k->failure = (struct vv_err_state){0}; /* of an earlier pass */
-	if (!k->exists)
-		return 0;
-	vv_store_each(k->q->to, k->q->pool, false, k->n, compare_epoch, k);
+	if (k->exists)
+		vv_store_each(k->q->to, k->q->pool, false, k->n, compare_epoch, k);
+	for (size_t i = 0; i < k->n; i++)
+		if (k->epoch[i].state == TO_COPY && is_base(k->q, k->epoch[i].epoch))
+			k->epoch[i].state = DROPPED;
 	if (k->failure.code)
 		return vv_err_restore(&k->failure);
-	return read_eras(k);
+	return k->exists ? read_eras(k) : 0;
 }
 
 /* Have both copies continued, with numbers that do not happen to collide? */
@@ -347,7 +359,7 @@ static int reach_set(struct lineage_copier *k)
 	return rc ? rc : check_eras(k);
 }
 
-static void step(void *arg, uint64_t bytes)
+static int step(void *arg, uint64_t bytes)
 {
 	struct lineage_copier *k = arg;
 
@@ -355,6 +367,9 @@ static void step(void *arg, uint64_t bytes)
 	k->done += bytes;
 	vv_progress_report(k->q->progress, k->done, k->total);
 	pthread_mutex_unlock(&k->mutex);
+	if (k->q->stop && atomic_load(k->q->stop))
+		return vv_err_set(VV_EBUSY, "the copy to '%s' was stopped before its end", k->to.store->url);
+	return 0;
 }
 
 static const struct vv_digest *head_of(const struct lineage_copier *k, uint64_t layer)
@@ -481,6 +496,7 @@ static int copy_set(struct lineage_copier *k, size_t first, size_t n)
 	rc = k->commit ? reach_set(k) : VV_ENOMEM;
 	if (rc == 0)
 		rc = copy_layers(k);
+	vv_test_point("copied");
 	if (rc == 0)
 		rc = commit_set(k);
 	for (size_t i = 0; k->commit && i < n; i++)
@@ -640,7 +656,8 @@ int vv_copy_lineage_run(const struct vv_copy_request *q, struct vv_copy_report *
 	if (rc == 0 && q->n_ranges == 0 && !q->dry_run)
 		rc = copy_ended(&k);
 	forget_pass(&k);
-	vv_store_unlock(k.lock);
+	if (k.lock != q->held)
+		vv_store_unlock(k.lock);
 	if (rc == 0)
 		*out = k.report;
 	return rc;

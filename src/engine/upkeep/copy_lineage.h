@@ -5,6 +5,7 @@
 #include "base/pool.h"
 #include "base/progress.h"
 #include "engine/lineage/catalog.h"
+#include <stdatomic.h>
 
 struct vv_copy_range {
 	uint64_t first, last;
@@ -16,6 +17,12 @@ struct vv_copy_request {
 	const struct vv_copy_range *range;
 	size_t n_ranges; /* 0: all epochs */
 	bool dry_run;
+	/* The destination's lock of the lineage, if the caller holds it; NULL: it is taken. */
+	struct vv_lock *held;
+	/* With ranges: an older epoch that an earlier copy has brought, or 0. It saves work if both
+	 * stores still have it. */
+	uint64_t base;
+	const atomic_bool *stop; /* another thread sets it to end the copy: VV_EBUSY. NULL: none does */
 	struct vv_pool *pool;
 	const struct vv_progress *progress;
 	/* Called once for each damaged part of the source. */

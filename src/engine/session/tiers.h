@@ -1,0 +1,46 @@
+/* The tiers of a session: further stores of its lineage, by the option `tiers`. Threads copy
+ * committed epochs there. A restart brings back the epochs that the nearest store, the session's
+ * own, has lost. Each function does nothing if the session has no tiers. */
+#ifndef VV_ENGINE_SESSION_TIERS_H
+#define VV_ENGINE_SESSION_TIERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct varve;
+struct vv_tiers;
+
+/* Reads the option. url: the nearest store. */
+int vv_tiers_open(struct varve *v, const char *url);
+/* Under the lock of the nearest store, before the lineage is opened there. If that store lacks the
+ * lineage, it takes the record of the nearest tier that has one. VV_EIO: the store has no epoch, and
+ * a tier that might have some cannot be reached. */
+int vv_tiers_adopt(struct varve *v, const char *lineage);
+/* The highest number that a tier uses; 0: none. */
+uint64_t vv_tiers_highest(const struct varve *v);
+/* The session is open: an epoch that an earlier session has not copied is copied now. */
+void vv_tiers_start(struct varve *v);
+/* The epoch is committed. */
+void vv_tiers_offer(struct varve *v, uint64_t epoch);
+/* Must the nearest store keep the epoch, because it is being copied or is to be copied next? */
+bool vv_tiers_needs(struct varve *v, uint64_t epoch);
+/* For closing: waits for the copies that are due, at most for the time of the option `timeout`. */
+void vv_tiers_finish(struct varve *v);
+/* Ends the threads, except in a child of fork, where they do not exist. */
+void vv_tiers_free(struct varve *v);
+
+/* Before the newest epoch is looked for. VV_EIO: a tier cannot be reached, and may have a newer one
+ * than the nearest store. */
+int vv_tiers_ask(struct varve *v);
+/* Raises *epoch to the newest epoch below `before` that a tier has. */
+int vv_tiers_newest(struct varve *v, uint64_t before, uint64_t *epoch);
+/* Copies the epoch to the nearest store if that lacks it. VV_ENOENT: no store has it. */
+int vv_tiers_fetch(struct varve *v, uint64_t epoch);
+/* The nearest store's copy of the epoch is damaged: calls `read` with each tier that has the epoch
+ * in place of that store, until one is intact. The next checkpoint then stores everything again. */
+int vv_tiers_read(struct varve *v, uint64_t epoch, int (*read)(struct varve *v, uint64_t epoch));
+/* Calls fn with the store of each tier and the newest epoch known to be there. */
+void vv_tiers_each(struct varve *v, void (*fn)(void *arg, const char *url, uint64_t newest), void *arg);
+
+#endif
