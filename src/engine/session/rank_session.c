@@ -7,6 +7,7 @@
 #include "engine/session/background.h"
 #include "engine/options.h"
 #include "engine/ranks/group.h"
+#include "engine/session/tiers.h"
 #include "engine/session/tip.h"
 #include "engine/ranks/hosts.h"
 #include <stdio.h>
@@ -46,7 +47,7 @@ static int read_options(struct varve *v)
 /* A digest of the options that all ranks must have in common. */
 static uint64_t options_digest(const struct varve *v)
 {
-	static const char *const names[] = { "mode", "chunk", "digest", "dedup", "collective", "alike", "threshold", "copies", "aggregate" };
+	static const char *const names[] = { "mode", "chunk", "digest", "dedup", "collective", "alike", "threshold", "copies", "aggregate", "tiers" };
 	char text[512];
 	size_t n = 0;
 
@@ -100,6 +101,8 @@ static int open_here(struct varve *v, const char *lineage, bool *has)
 
 	vv_name_lock(object, lineage);
 	rc = vv_store_lock(v->ctx.store, object, &v->ctx.writer);
+	if (rc == 0)
+		rc = vv_tiers_adopt(v, lineage);
 	if (rc == 0)
 		rc = vv_catalog_open(v->ctx.store, lineage, false, &v->ctx.lineage);
 	*has = rc == 0;
@@ -166,6 +169,8 @@ int vv_rank_session_attach(struct varve *v, const char *lineage, int rc)
 		rc = vv_group_check_call(g, VV_GROUP_OPEN, vv_digest_check(lineage, strlen(lineage)));
 	if (rc == 0)
 		rc = vv_hosts_find(g, v->ctx.store, lineage);
+	if (rc == 0)
+		rc = vv_tiers_check_stores(v);
 	if (rc)
 		return rc;
 	rc = vv_group_agree(g, g->comm, vv_group_leads_storage_node(g) ? open_here(v, lineage, &has) : 0);

@@ -126,6 +126,8 @@ static int go_on(struct varve *v, uint64_t epoch, uint64_t era, struct vv_run_ta
 {
 	int rc = 0;
 
+	if (vv_tiers_is_reading(v)) /* no epoch may refer to layers of another store */
+		return 0;
 	forget_replaced(v, epoch, era);
 	vv_tip_continue(v, epoch, t);
 	for (size_t i = 0; i < v->n_regions; i++)

@@ -16,6 +16,7 @@
 #include "engine/context.h"
 #include "engine/lineage/catalog.h"
 #include "engine/options.h"
+#include "engine/ranks/group.h"
 #include "engine/session/background.h"
 #include "engine/session/retention.h"
 #include "engine/session/tip.h"
@@ -74,6 +75,17 @@ struct vv_tiers {
 static struct vv_tiers *tiers_of(const struct varve *v)
 {
 	return v->background->tiers;
+}
+
+/* Ranks share all stores. Rank 0 copies, and looks for epochs; the others learn the result. */
+static bool is_first(const struct varve *v)
+{
+	return !v->ctx.group || v->ctx.rank == 0;
+}
+
+static int meet(struct varve *v, int rc)
+{
+	return v->ctx.group ? vv_group_agree(v->ctx.group, v->ctx.group->comm, rc) : rc;
 }
 
 /* As in background.c: no handler of the program runs while the lock is held. */
@@ -283,7 +295,7 @@ void vv_tiers_offer(struct varve *v, uint64_t epoch)
 	struct vv_tiers *t = tiers_of(v);
 	sigset_t mask;
 
-	if (!t || (v->ctx.group && v->ctx.rank))
+	if (!t || !is_first(v))
 		return;
 	take(t, &mask);
 	for (size_t i = 0; i < t->n; i++) {
@@ -313,6 +325,14 @@ bool vv_tiers_needs(struct varve *v, uint64_t epoch)
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
+
+int vv_tiers_check_stores(const struct varve *v)
+{
+	if (!tiers_of(v) || !v->ctx.group->has_local_stores)
+		return 0;
+	return vv_err_set(VV_ENOTSUP, "tiers: the ranks have stores of their own ('%s'), and epochs are copied only from a store that all ranks share: leave the option out, or name a shared store",
+			  tiers_of(v)->nearest);
+}
 
 int vv_tiers_open(struct varve *v, const char *url)
 {
@@ -473,7 +493,7 @@ void vv_tiers_start(struct varve *v)
 	struct vv_listing l = { 0 };
 	sigset_t mask;
 
-	if (!t || (v->ctx.group && v->ctx.rank))
+	if (!t || !is_first(v))
 		return;
 	if (vv_catalog_list(&v->ctx.lineage, 0, &l) < 0)
 		vv_err_clear(); /* the next checkpoint is due */
@@ -564,13 +584,12 @@ static int is_newest_here(struct varve *v)
 	return rc ? rc : epoch > v->tip.highest_at_open || (v->ctx.store->is_remote && epoch);
 }
 
-int vv_tiers_ask(struct varve *v)
+static int ask(struct varve *v, struct vv_tiers *t)
 {
-	struct vv_tiers *t = tiers_of(v);
 	uint64_t newest;
 	int rc = 0;
 
-	for (size_t i = 0; t && rc == 0 && i < t->n; i++) {
+	for (size_t i = 0; rc == 0 && i < t->n; i++) {
 		struct tier *r = &t->tier[i];
 
 		rc = look(r, v->ctx.lineage.name, UINT64_MAX, &newest);
@@ -584,13 +603,20 @@ int vv_tiers_ask(struct varve *v)
 	return rc < 0 ? rc : 0;
 }
 
+int vv_tiers_ask(struct varve *v)
+{
+	struct vv_tiers *t = tiers_of(v);
+
+	return t ? meet(v, is_first(v) ? ask(v, t) : 0) : 0;
+}
+
 int vv_tiers_newest(struct varve *v, uint64_t before, uint64_t *epoch)
 {
 	struct vv_tiers *t = tiers_of(v);
 	uint64_t newest;
 	int rc = 0;
 
-	for (size_t i = 0; t && rc == 0 && i < t->n; i++) {
+	for (size_t i = 0; t && is_first(v) && rc == 0 && i < t->n; i++) {
 		rc = look(&t->tier[i], v->ctx.lineage.name, before, &newest);
 		if (rc == 0 && !t->tier[i].trouble.code && newest > *epoch)
 			*epoch = newest;
@@ -632,13 +658,30 @@ static int copy_back(struct varve *v, struct tier *r, uint64_t epoch)
 }
 
 /* What is wrong with an epoch that no tier could give: one that cannot be reached may have it. */
-static int judge(struct vv_tiers *t, uint64_t epoch, const struct vv_err_state *first)
+static int judge(struct varve *v, uint64_t epoch, const struct vv_err_state *first)
 {
-	for (size_t i = 0; i < t->n; i++)
+	struct vv_tiers *t = tiers_of(v);
+	int rc = vv_err_restore(first);
+
+	for (size_t i = 0; is_first(v) && i < t->n; i++)
 		if (t->tier[i].trouble.code)
-			return vv_err_set(VV_EIO, "epoch %" PRIu64 " is not intact in the other stores, and tier '%s' cannot be reached: %s", epoch,
-					  t->tier[i].set->url, t->tier[i].trouble.message);
-	return vv_err_restore(first);
+			rc = vv_err_set(VV_EIO, "epoch %" PRIu64 " is not intact in the other stores, and tier '%s' cannot be reached: %s", epoch,
+					t->tier[i].set->url, t->tier[i].trouble.message);
+	return meet(v, rc);
+}
+
+/* Has the tier the epoch? VV_ENOENT, VV_EDAMAGED: no. */
+static int consider(struct varve *v, struct tier *r, uint64_t epoch)
+{
+	uint64_t newest;
+	int rc = look(r, v->ctx.lineage.name, UINT64_MAX, &newest);
+
+	if (rc || r->trouble.code || !r->has_lineage)
+		return rc ? rc : VV_ENOENT;
+	has_epoch(&r->lineage, epoch, &rc);
+	if (rc == VV_EIO)
+		vv_err_save(rc, &r->trouble);
+	return rc == VV_EIO ? VV_ENOENT : rc;
 }
 
 /* Calls fn with each tier that has the epoch, until it succeeds. first: the error so far. */
@@ -649,14 +692,9 @@ static int try_tiers(struct varve *v, uint64_t epoch, struct vv_err_state *first
 
 	for (size_t i = 0; i < t->n; i++) {
 		struct tier *r = &t->tier[i];
-		uint64_t newest;
-		int rc = look(r, v->ctx.lineage.name, UINT64_MAX, &newest);
+		int rc = meet(v, is_first(v) ? consider(v, r, epoch) : 0);
 
-		if (rc)
-			return rc;
-		if (r->trouble.code || !r->has_lineage)
-			continue;
-		if (has_epoch(&r->lineage, epoch, &rc))
+		if (rc == 0)
 			rc = fn(v, r, epoch, arg);
 		if (rc == 0 || (rc != VV_ENOENT && rc != VV_EDAMAGED && rc != VV_EIO))
 			return rc;
@@ -665,13 +703,13 @@ static int try_tiers(struct varve *v, uint64_t epoch, struct vv_err_state *first
 		if (rc == VV_EDAMAGED && first->code == VV_ENOENT)
 			vv_err_save(rc, first);
 	}
-	return judge(t, epoch, first);
+	return judge(v, epoch, first);
 }
 
 static int fetch_from(struct varve *v, struct tier *r, uint64_t epoch, void *arg)
 {
 	(void)arg;
-	return copy_back(v, r, epoch);
+	return meet(v, is_first(v) ? copy_back(v, r, epoch) : 0);
 }
 
 int vv_tiers_fetch(struct varve *v, uint64_t epoch)
@@ -680,26 +718,35 @@ int vv_tiers_fetch(struct varve *v, uint64_t epoch)
 	struct vv_err_state missing;
 	int rc = 0;
 
-	if (!t || t->reading || has_epoch(&v->ctx.lineage, epoch, &rc) || rc != VV_ENOENT)
+	if (!t || t->reading)
+		return 0;
+	if (is_first(v))
+		has_epoch(&v->ctx.lineage, epoch, &rc);
+	rc = meet(v, rc);
+	if (rc != VV_ENOENT)
 		return rc == VV_EDAMAGED ? 0 : rc;
 	vv_err_save(rc, &missing);
-	rc = vv_threads_start(&v->ctx);
+	rc = meet(v, vv_threads_start(&v->ctx));
 	return rc ? rc : try_tiers(v, epoch, &missing, fetch_from, NULL);
 }
 
 struct reading {
 	int (*read)(struct varve *v, uint64_t epoch);
+	struct vv_err_state damage; /* of the nearest store's copy */
 };
 
 static int read_from(struct varve *v, struct tier *r, uint64_t epoch, void *arg)
 {
 	const struct reading *how = arg;
 	struct vv_lineage own = v->ctx.lineage;
-	int rc;
+	int rc = open_lineage(r, own.name);
 
-	if (v->ctx.rank == 0)
+	rc = meet(v, rc ? rc : r->has_lineage ? 0 : vv_err_set(VV_ENOENT, "tier '%s' has no lineage '%s'", r->set->url, own.name));
+	if (rc)
+		return rc;
+	if (is_first(v))
 		vv_log_warn("epoch %" PRIu64 " of '%s' is read from tier '%s', and the next checkpoint stores everything again: %s", epoch, own.name,
-			    r->set->url, vv_err_last());
+			    r->set->url, how->damage.message);
 	v->ctx.lineage = r->lineage;
 	v->ctx.store = r->store;
 	tiers_of(v)->reading = true;
@@ -717,13 +764,17 @@ static int read_from(struct varve *v, struct tier *r, uint64_t epoch, void *arg)
 
 int vv_tiers_read(struct varve *v, uint64_t epoch, int (*read)(struct varve *v, uint64_t epoch))
 {
-	struct reading how = { read };
-	struct vv_err_state damage;
+	struct reading how = { .read = read };
 
 	if (!tiers_of(v))
 		return VV_EDAMAGED;
-	vv_err_save(VV_EDAMAGED, &damage);
-	return try_tiers(v, epoch, &damage, read_from, &how);
+	vv_err_save(VV_EDAMAGED, &how.damage);
+	return try_tiers(v, epoch, &how.damage, read_from, &how);
+}
+
+bool vv_tiers_is_reading(const struct varve *v)
+{
+	return tiers_of(v) && tiers_of(v)->reading;
 }
 
 void vv_tiers_each(struct varve *v, void (*fn)(void *arg, const char *url, uint64_t newest), void *arg)

@@ -1,6 +1,7 @@
 /* The tiers of a session: further stores of its lineage, by the option `tiers`. Threads copy
  * committed epochs there. A restart brings back the epochs that the nearest store, the session's
- * own, has lost. Each function does nothing if the session has no tiers. */
+ * own, has lost. Each function does nothing if the session has no tiers. All ranks
+ * call those of a restart together. */
 #ifndef VV_ENGINE_SESSION_TIERS_H
 #define VV_ENGINE_SESSION_TIERS_H
 
@@ -13,6 +14,8 @@ struct vv_tiers;
 
 /* Reads the option. url: the nearest store. */
 int vv_tiers_open(struct varve *v, const char *url);
+/* Ranks, after they have compared their stores: all must share them. */
+int vv_tiers_check_stores(const struct varve *v);
 /* Under the lock of the nearest store, before the lineage is opened there. If that store lacks the
  * lineage, it takes the record of the nearest tier that has one. VV_EIO: the store has no epoch, and
  * a tier that might have some cannot be reached. */
@@ -40,6 +43,8 @@ int vv_tiers_fetch(struct varve *v, uint64_t epoch);
 /* The nearest store's copy of the epoch is damaged: calls `read` with each tier that has the epoch
  * in place of that store, until one is intact. The next checkpoint then stores everything again. */
 int vv_tiers_read(struct varve *v, uint64_t epoch, int (*read)(struct varve *v, uint64_t epoch));
+/* Is that call under way? */
+bool vv_tiers_is_reading(const struct varve *v);
 /* Calls fn with the store of each tier and the newest epoch known to be there. */
 void vv_tiers_each(struct varve *v, void (*fn)(void *arg, const char *url, uint64_t newest), void *arg);
 
