@@ -1,4 +1,5 @@
 #include "base/conf.h"
+#include "base/did_you_mean.h"
 #include "base/env.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -216,13 +217,23 @@ void vv_conf_fini(struct vv_conf *c)
 	*c = (struct vv_conf){ 0 };
 }
 
+static int unknown(const struct vv_conf *c, const char *name, const char *origin)
+{
+	const char *best = NULL;
+
+	for (size_t i = 0; i < c->n; i++)
+		best = vv_did_you_mean_best(name, c->item[i].name, best);
+	return vv_err_set(VV_EINVAL, "%s: unknown option '%.60s'%s%s%s ('varve config --all' lists them all)", origin, name,
+			  best ? "; did you mean '" : "", best ? best : "", best ? "'?" : "");
+}
+
 int vv_conf_set(struct vv_conf *c, const char *name, const char *text, const char *origin)
 {
 	const struct vv_conf_item *it = find(c, name);
 	char allowed[VV_CONF_WORDS];
 
 	if (!it)
-		return vv_err_set(VV_EINVAL, "%s: unknown option '%.60s' ('varve config --all' lists them all)", origin, name);
+		return unknown(c, name, origin);
 	if (!vv_conf_fits(c, name, text, allowed))
 		return vv_err_set(VV_EINVAL, "%s: %s = '%.80s' is not %s", origin, it->name, text, allowed);
 	return store(&c->value[it - c->item], text, origin);

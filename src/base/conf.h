@@ -33,7 +33,7 @@ struct vv_conf_item {
 
 struct vv_conf_value {
 	char *text;
-	char *origin; /* "default", "varve.conf:3", "VARVE_CODEC", "call" */
+	char *origin; /* "default", "varve.conf:3", "VARVE_CODEC", "options of the call" */
 };
 
 struct vv_conf {

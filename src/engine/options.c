@@ -120,7 +120,7 @@ int vv_options_load(struct vv_conf *c, const char *call)
 	if (rc == 0)
 		rc = vv_conf_read_env(c, "VARVE_");
 	if (rc == 0)
-		rc = vv_conf_read_string(c, call, "call");
+		rc = vv_conf_read_string(c, call, "options of the call");
 	if (rc)
 		vv_conf_fini(c);
 	return rc;

@@ -137,8 +137,9 @@ class Completion(command.Case):
     def test_bash_answers(self):
         """All candidates of a word, with bash's own characters between words."""
         script = self.file("varve.bash", self.varve("completion", "bash").encode())
-        for line, wanted in ((f"{command.BIN} show a\\ store heat@1", ["@12", "@11", "@10", "@1"]), (f"{command.BIN} show 'a store' ", ["cold", "heat", "hot"]),
-                             (f"{command.BIN} ls --option=mode=", ["async", "sync"]), (f"{command.BIN} drop a\\ store heat@10..1", ["@10..12", "@10..11", "@10..10", "@10..1"])):
+        varve = command.BIN.replace(" ", "\\ ")
+        for line, wanted in ((f"{varve} show a\\ store heat@1", ["@12", "@11", "@10", "@1"]), (f"{varve} show 'a store' ", ["cold", "heat", "hot"]),
+                             (f"{varve} ls --option=mode=", ["async", "sync"]), (f"{varve} drop a\\ store heat@10..1", ["@10..12", "@10..11", "@10..10", "@10..1"])):
             # readline cuts words like this
             parts = re.findall(r"(?:\\.|'[^']*'|[^\s:=@\\'])+|[:=@]+", line) + ([""] if line.endswith(" ") else [])
             code = (f". '{script}'; COMP_WORDBREAKS=$' \\t\\n\"\\'@><=;|&(:'; COMP_LINE=$1; COMP_POINT=${{#1}}; shift; COMP_WORDS=(\"$@\"); "

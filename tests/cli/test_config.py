@@ -80,6 +80,7 @@ class Config(command.Case):
     def test_wrong(self):
         self.assertIn("did you mean 'codec'", self.fails("config", "codek"))
         self.assertIn("unknown option 'nix'", self.fails("config", "-o", "nix=1"))
+        self.assertIn("unknown option 'keap'; did you mean 'keep'?", self.fails("config", "-c", "keap=1"))
         self.assertIn("none|lz4", self.fails("config", "-o", "codec=gzip"))
         self.assertIn("name=value", self.fails("config", "-o", "codec"))
         self.file("varve.conf", b"keep = lots\n")

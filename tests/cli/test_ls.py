@@ -144,6 +144,7 @@ class Ls(command.Case):
         self.assertIn("'cold'", message)
         self.assertEqual(self.json("ls", self.store, "cold", status=2), {"error": message, "code": -4, "meaning": "not found"})
         self.assertIn("letters, digits", self.fails("ls", self.store, "../heat"))
+        self.assertIn("leave out '@3'", self.fails("ls", self.store, "heat@3"))
         self.assertIn("no epoch", self.varve("ls", self.store, "heat"))
         self.assertIn("did you mean 'heat'?", self.fails("show", self.store, "heta"))
 

@@ -164,7 +164,7 @@ class Provoked(command.Case):
         self.command("which region?", "extract", "store", "heat")
         self.command("is inside the store", "extract", "store", "heat:T", "-o", "store/x")
         self.command("it holds LIST", "extract", "store", "heat:U", "-o", "x")
-        self.command("': letters, digits", "ls", "store", "a/b")
+        self.command("': a name has letters, digits", "ls", "store", "a/b")
         self.command("is not of the form LINEAGE", "drop", "store", "heat:T")
         self.command("there is no rank N", "show", "store", "heat", "--rank", "3")
         self.file("plain", b"")

@@ -7,6 +7,7 @@
 #include "cli/base/text.h"
 #include "engine/upkeep/gc.h"
 #include <inttypes.h>
+#include <string.h>
 
 enum { NEWEST = 20, TRIES = 50 };
 
@@ -293,7 +294,13 @@ static int list_epochs(struct vv_verb_context *job, uint64_t n)
 	struct vv_listing l = { 0 };
 	struct vv_gc_unfinished left;
 	bool older = false;
-	int rc = vv_catalog_open(job->store, job->args->operand[1], false, &lin);
+	const char *at = strchr(job->args->operand[1], '@');
+	int rc;
+
+	if (at)
+		return vv_err_set(VV_EINVAL, "ls: it lists all epochs of '%.*s'; leave out '%s' ('varve show' shows one epoch)",
+				  (int)(at - job->args->operand[1]), job->args->operand[1], at);
+	rc = vv_catalog_open(job->store, job->args->operand[1], false, &lin);
 
 	if (rc)
 		return rc;

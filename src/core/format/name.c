@@ -17,7 +17,7 @@ int vv_name_check_lineage(const char *s)
 				  VV_NAME_LINEAGE_MAX);
 	if (s[0] == '.' || strspn(s, fine) != n)
 		return vv_err_set(VV_EINVAL,
-				  "lineage '%s': letters, digits, '.', '_' and '-' only, and no '.' in front", s);
+				  "lineage '%s': a name has letters, digits, '.', '_' and '-' only, and no '.' in front", s);
 	return 0;
 }
 
@@ -32,7 +32,7 @@ int vv_name_check_label(const char *s)
 	if (s && is_label(s, strlen(s)))
 		return 0;
 	return vv_err_set(VV_EINVAL,
-			  "label '%.80s': 1 to %d letters, digits, '.', '_' and '-', no '.' or '-' in front, no '..', neither a number nor 'latest'",
+			  "label '%.80s': a label has 1 to %d letters, digits, '.', '_' and '-', no '.' or '-' in front, no '..', and is neither a number nor 'latest'",
 			  s ? s : "", VV_NAME_LABEL_MAX);
 }
 

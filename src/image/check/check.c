@@ -62,11 +62,32 @@ static void check_rights(struct vv_check *c)
 		vv_check_report(c, true, "%s", vv_err_last());
 }
 
+/* Finds the first error in what criu says, without its position in criu's source: the later ones
+ * are its consequences. */
+static const char *find_error(char *text)
+{
+	const char *found = NULL;
+
+	for (char *line = strtok(text, "\n"); line && !found; line = strtok(NULL, "\n")) {
+		char *at = strstr(line, "Error ("), *words = at ? strstr(at, "): ") : NULL;
+
+		if (words && !strstr(words, "exited, status="))
+			found = words + 3;
+	}
+	return found ? found : "'criu check' fails and says nothing";
+}
+
+/* An older criu does not know what a newer kernel has. */
+static bool is_about_kernel(const char *error)
+{
+	return strstr(error, "vdso") || strstr(error, "kerndat") || strstr(error, "kernel");
+}
+
 int vv_check_criu(struct vv_check *c)
 {
 	static const char *const word[] = { "criu", "check", NULL };
 	struct vv_criu_version v;
-	char text[4096], path[PATH_MAX];
+	char text[4096], path[PATH_MAX], advice[96] = "";
 	int status, rc = vv_criu_version(&v);
 
 	if (rc == 0)
@@ -78,14 +99,11 @@ int vv_check_criu(struct vv_check *c)
 	vv_check_report(c, false, "criu %u.%u is '%s'", v.major, v.minor, path);
 	check_rights(c);
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-		char *at = strstr(text, "Error"), *end;
+		const char *error = find_error(text);
 
-		for (end = at; end && strstr(end + 1, "Error"); end = at)
-			at = strstr(end + 1, "Error");
-		if (at)
-			at[strcspn(at, "\n")] = '\0';
-		end = at ? strstr(at, "): ") : NULL; /* omits the position in criu's source */
-		vv_check_report(c, true, "criu cannot do its work here: %s", end ? end + 3 : at ? at : "'criu check' fails and says nothing");
+		if (is_about_kernel(error))
+			snprintf(advice, sizeof(advice), "; criu %u.%u may be too old for this kernel: install a newer one", v.major, v.minor);
+		vv_check_report(c, true, "criu cannot do its work here: %s%s", error, advice);
 	}
 	if (has_socket_trouble(&v))
 		vv_check_report(c, false, "criu %u.%u cannot save network sockets on Linux 6.16 and later: programs that have one open (of MPI, for example) are refused; "
