@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 
 VARVE = os.environ["VARVE_BIN"]
-LAYERS, FEW = 24, 20
+LAYERS, FEW = 24, 16
 
 
 def run(*command, files=None, **more):

@@ -23,6 +23,7 @@ enum {
 	TRIES = 16,         /* and so many places are looked at for one that has changed */
 	CANDIDATES = 3,
 	BLOCKS = 16,        /* of which a base may have parts */
+	LITTLE = 16,        /* a block with one byte of so many is dispensable */
 	WIDE = 2,           /* they may be longer than the base by this factor */
 	ALIKE = 256,        /* files with equal names but for the numbers, among which one is chosen */
 };
@@ -101,8 +102,25 @@ static bool append_block(struct bases *b, const struct vv_layer_file *f, const s
 {
 	bool ok = true;
 
+	b->raw += k->raw_len;
 	for (size_t i = k->extent; ok && i < k->extent + k->n_extents; i++)
 		ok = append(b, vv_run_epoch(f->layer), f->blocks.extent.v[i].pos, f->blocks.extent.v[i].len);
+	return ok;
+}
+
+/* A block that begins or ends a little beyond a block of its base does without the neighbour: decoding that takes as long. */
+static bool append_blocks(struct bases *b)
+{
+	size_t n = b->n_blocks;
+	bool ok = true;
+
+	b->n_blocks = 0;
+	b->raw = 0;
+	for (size_t i = 0; ok && i < n; i++)
+		if (b->block[i].len >= b->len / LITTLE) {
+			b->block[b->n_blocks++] = b->block[i];
+			ok = append_block(b, b->block[i].file, &b->block[i].file->blocks.v[b->block[i].block]);
+		}
 	return ok;
 }
 
@@ -122,7 +140,7 @@ static bool add_block(struct bases *b, const struct vv_layer_file *f, size_t blo
 	b->block[i].file = f;
 	b->block[b->n_blocks++].block = block;
 	b->raw += k->raw_len;
-	return !b->whole || append_block(b, f, k);
+	return true;
 }
 
 static bool add_positions(struct vv_parent_files *p, struct bases *b, uint64_t epoch, uint64_t pos, uint64_t len, bool again);
@@ -306,6 +324,7 @@ static size_t find_bases(void *arg, const struct vv_delta *how, uint64_t pos, ui
 		pos += some;
 	}
 	vv_err_clear();
+	ok = ok && (!b.whole || append_blocks(&b));
 	*most = ok ? most_that_pays(p, kind, &b) : 0;
 	return *most ? b.n : 0;
 }
@@ -506,7 +525,7 @@ static int try_match(struct choosing *x, size_t i, const struct vv_file_span *s,
 {
 	struct vv_delta_base v[VV_DELTA_BASES_EXTENTS];
 	struct bases b = { .v = v, .whole = true };
-	bool ok = add_stretch(x->p, &b, s->file, at, n) && b.n && b.raw <= LARGEST_MATCH && b.raw <= WIDE * x->kind->raw;
+	bool ok = add_stretch(x->p, &b, s->file, at, n) && append_blocks(&b) && b.n && b.raw <= LARGEST_MATCH && b.raw <= WIDE * x->kind->raw;
 	uint8_t *base = ok ? vv_context_pool_room((size_t)b.raw) : NULL;
 	uint64_t from = b.at > NEAR ? b.at - NEAR : 0, to = b.at + NEAR < b.raw ? b.at + NEAR : b.raw;
 	int rc = ok && !base ? VV_ENOMEM : 0;

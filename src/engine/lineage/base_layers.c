@@ -1,6 +1,7 @@
 #include "engine/lineage/base_layers.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "codec/codec.h"
 #include "codec/context_pool.h"
 #include "core/format/run.h"
@@ -9,15 +10,15 @@
 #include <pthread.h>
 #include <string.h>
 
-/* Layers that keep a descriptor. Many layers with bases may be open together, so each has few of
- * them: further ones are opened again for each block. */
-enum { OPEN = 2 };
+/* Layers that keep a descriptor. Many layers with bases may be open together, so each has one of
+ * them: further ones are opened again for each block, without their tables. */
+enum { OPEN = 1 };
 
 struct vv_base_layers {
 	const struct vv_lineage *lin;
 	uint32_t rank;
 	pthread_mutex_t lock; /* of the members below */
-	struct vv_layer_file **file;
+	struct vv_layer_file **file; /* by their number */
 	size_t n, cap;
 };
 
@@ -45,21 +46,24 @@ void vv_base_layers_free(struct vv_base_layers *b)
 
 static int open_locked(struct vv_base_layers *b, uint64_t layer, struct vv_layer_file **out)
 {
-	int rc = 0;
+	size_t i;
+	int rc;
 
-	for (size_t i = 0; i < b->n; i++)
-		if (b->file[i]->layer == layer) {
-			*out = b->file[i];
-			return 0;
-		}
+	VV_SEARCH(i, 0, b->n, b->file[i]->layer < layer);
+	if (i < b->n && b->file[i]->layer == layer) {
+		*out = b->file[i];
+		return 0;
+	}
 	rc = vv_mem_room(&b->file, b->n, &b->cap, sizeof(struct vv_layer_file *));
 	if (rc == 0)
 		rc = vv_layer_file_open(b->lin, layer, VV_LAYER_FILE_BLOCKS, out);
-	if (rc == 0 && b->n >= OPEN && !b->lin->store->is_remote)
+	if (rc)
+		return rc;
+	if (b->n >= OPEN && !b->lin->store->is_remote)
 		vv_layer_file_release(*out);
-	if (rc == 0)
-		b->file[b->n++] = *out;
-	return rc;
+	memmove(b->file + i + 1, b->file + i, (b->n++ - i) * sizeof(struct vv_layer_file *));
+	b->file[i] = *out;
+	return 0;
 }
 
 int vv_base_layers_open(struct vv_base_layers *b, uint64_t epoch, struct vv_layer_file **out)
@@ -118,24 +122,35 @@ static bool is_same_block(const struct base_piece *a, const struct base_piece *b
 	return a->file == b->file && a->block == b->block;
 }
 
+/* Does the section have the same place and checksum in both files? Then its bytes are the same. */
 static bool has_same_blocks(const struct vv_layer_file *a, const struct vv_layer_file *b)
 {
-	return a->blocks.n == b->blocks.n && (!a->blocks.n || memcmp(a->blocks.v, b->blocks.v, a->blocks.n * sizeof(*a->blocks.v)) == 0);
+	const struct vv_section *x = vv_layer_section(&a->frame, VV_SECTION_BLOCKS), *y = vv_layer_section(&b->frame, VV_SECTION_BLOCKS);
+
+	return x->off == y->off && x->len == y->len && x->check == y->check;
+}
+
+/* The tables of the file are known, and need not be read again. */
+static int read_again(const struct vv_base_layers *b, const struct base_piece *x, uint8_t *raw, uint8_t *stored)
+{
+	struct vv_layer_file *f = NULL, same = *x->file;
+	int rc = vv_layer_file_open(b->lin, x->file->layer, 0, &f);
+
+	if (rc)
+		return rc;
+	/* a compact layer has the same positions, but perhaps other blocks */
+	if (!has_same_blocks(f, x->file))
+		rc = vv_err_set(VV_EIO, "'%s': the layer was replaced by a compact one while it was read; read again", x->file->object);
+	same.get = f->get;
+	if (rc == 0)
+		rc = vv_layer_file_read_block(&same, x->block, raw, stored);
+	vv_layer_file_close(f);
+	return rc;
 }
 
 static int read_block(const struct vv_base_layers *b, const struct base_piece *x, uint8_t *raw, uint8_t *stored)
 {
-	struct vv_layer_file *f = x->file;
-	int rc = f->get ? 0 : vv_layer_file_open(b->lin, x->file->layer, VV_LAYER_FILE_BLOCKS, &f);
-
-	/* a compact layer has the same positions, but perhaps other blocks */
-	if (rc == 0 && f != x->file && !has_same_blocks(f, x->file))
-		rc = vv_err_set(VV_EIO, "'%s': the layer was replaced by a compact one while it was read; read again", x->file->object);
-	if (rc == 0)
-		rc = vv_layer_file_read_block(f, x->block, raw, stored);
-	if (f != x->file)
-		vv_layer_file_close(f);
-	return rc;
+	return x->file->get ? vv_layer_file_read_block(x->file, x->block, raw, stored) : read_again(b, x, raw, stored);
 }
 
 /* Mostly the base is one block. */

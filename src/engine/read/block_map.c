@@ -105,7 +105,7 @@ static int list_layers(struct vv_block_map *s, const struct vv_runs *const *runs
 
 static int open_layers(struct vv_block_map *s, const struct vv_lineage *lin)
 {
-	size_t most = vv_read_many_files(LAYERS, 3);
+	size_t most = vv_read_many_files(LAYERS, 2); /* its own, and one of its bases */
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < s->n_layers; i++) {

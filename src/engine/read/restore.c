@@ -443,7 +443,7 @@ static int restore(const struct vv_lineage *lin, struct vv_pool *pool, const str
 		b->lin = lin;
 		b->pool = pool;
 		b->reader = &r;
-		b->most = vv_read_many_files(VV_OPEN_LAYERS_LAYERS, 1);
+		b->most = vv_read_many_files(VV_OPEN_LAYERS_LAYERS, 2); /* its own, and one of its bases */
 		rc = w ? read_windows(&l, b, pool, want, w) : read_layers(&l, b, pool, want, n);
 		if (rc == 0 && b->got != l.bytes && !(w && l.n > b->most))
 			rc = vv_err_set(VV_EIO, "%" PRIu64 " bytes were to be read, and %" PRIu64 " were: this is a fault of varve, please report it",
