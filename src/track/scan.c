@@ -24,8 +24,13 @@
 #define FLAG_USER_MODE_ONLY    1
 
 /* Up to one written page in so many, protecting the written pages again run by run is cheaper than
- * by the scan. Measured on a GiB: 4 ms against 22 at 1 %, 36 ms against 25 at 10 %. */
+ * by the scan. The scan flushes address translations for each 2 MiB: arm64 page by page, x86_64 all
+ * at once. Measured on a GiB at 1 %: 4 ms against 22 on arm64, 7.4 ms against 1.7 on x86_64. */
+#ifdef __x86_64__
+enum { SPARSE = 400 };
+#else
 enum { SPARSE = 50 };
+#endif
 
 /* Bytes: the size of the parts for several threads. One thread protects one or two parts as fast as
  * several threads. */

@@ -11,8 +11,8 @@
 #include "track/memory.h"
 
 enum {
-	BATCH = 64,          /* tiles */
-	BATCH_CHUNKS = 256,  /* chunks: a task hashes at most this or BATCH */
+	BATCH = 256,         /* tiles */
+	BATCH_CHUNKS = 256,  /* dirty chunks: a task ends at this or BATCH */
 	/* Bytes: digests of chunks that are not placed yet take at most this and the next. */
 	AHEAD_MIN = 1 << 20,
 	AHEAD_SHARE = 4096,  /* the memory divided by this is added */
@@ -223,6 +223,11 @@ static void run_batch(struct vv_task *task)
 	end_batch(b, rc, vv_clock_own_s() - start);
 }
 
+static size_t dirty_chunks(const struct vv_tiles *t, size_t tile)
+{
+	return (size_t)__builtin_popcountll(vv_tiles_dirty(t, vv_tiles_region(t, tile), tile)) * t->geometry.group_chunks;
+}
+
 /* Takes cells for the tile's copy. False: there will be enough when other tiles are stored. */
 static bool take_cells(struct vv_store_tiles *w, size_t tile, uint64_t *copy)
 {
@@ -255,7 +260,7 @@ static void fill_batch(struct vv_store_tiles *w, struct vv_batch *b)
 		    (!take_digest_slot(w, tile, false) || (w->copies && !take_cells(w, tile, &b->copy[b->n]))))
 			break;
 		t->geometry.tile[tile].queue_flags |= VV_TILE_QUEUED;
-		chunks += w->digest_slots.chunks;
+		chunks += dirty_chunks(t, tile);
 		b->tile[b->n++] = tile;
 		w->next++;
 	}
@@ -356,7 +361,7 @@ static void prefetch(const struct vv_store_tiles *w, const struct vv_batch *b)
 
 		if (!x->digest_slot || x->is_unchanged)
 			continue;
-		for (size_t i = 0; i < w->digest_slots.chunks; i++)
+		for (size_t i = 0, n = dirty_chunks(w->t, b->tile[k]); i < n; i++)
 			vv_index_prefetch(&w->p->v->index_cache->index, &vv_hash_tiles_digests(w, b->tile[k])[i]);
 	}
 }

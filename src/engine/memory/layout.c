@@ -39,6 +39,9 @@ enum {
 	CODERS = 1280 << 10,   /* bytes that two compressors use */
 	WATCH_PAGES = 4,       /* smaller regions are copied completely */
 	NARROW = 16 << 20,     /* at most this much of the buffer's end is in single pages */
+	/* One part in so many of the regions is added to a buffer of the default size, in epochs
+	 * whose changes then fit. */
+	MORE_SHARE = 8,
 };
 
 /* ---- cells ----------------------------------------------------------------------------------- */
@@ -202,14 +205,33 @@ static uint64_t fixed_bytes(uint64_t buffer)
 	return fixed < most ? fixed : most;
 }
 
+static bool may_grow(const struct varve *v)
+{
+	return v->ctx.async && strcmp(vv_conf_origin(&v->ctx.conf, "buffer"), "default") == 0;
+}
+
 /* Makes no more cells than can be used. */
-static uint64_t cells_bytes(const struct varve *v, uint64_t buffer, size_t groups)
+static uint64_t cells_bytes(const struct varve *v, uint64_t buffer, size_t groups, size_t *usual)
 {
 	uint64_t all = groups * v->tiles->geometry.group_len;
 
 	if (v->coding->codec)
 		buffer -= buffer / CODING_SHARE;
+	buffer = buffer < all ? buffer : all;
+	*usual = (size_t)(buffer / v->tiles->geometry.group_len);
+	if (may_grow(v))
+		buffer += memory_of(v) / MORE_SHARE;
 	return buffer < all ? buffer : all;
+}
+
+/* The cells of an epoch with so many dirty groups, if `meta` bytes of the buffer are needed
+ * otherwise. Copies take less of the program's time than write faults. So if all groups fit the
+ * larger buffer, all are copied. */
+static size_t grant(const struct vv_tiles *t, size_t groups, uint64_t meta)
+{
+	size_t taken = (size_t)((meta + t->geometry.group_len - 1) / t->geometry.group_len), usual = t->copies.n_usual - taken;
+
+	return groups > usual && groups + taken <= t->copies.n_cells ? groups : usual;
 }
 
 /* Memory needed beyond one part in META is taken from the buffer, unless the buffer holds all of
@@ -219,13 +241,13 @@ void vv_layout_limit_copies(struct varve *v, size_t chunks)
 {
 	struct vv_tiles *t = v->tiles;
 	bool bare = vv_options_history(&v->ctx.conf, UINT32_MAX, 0) == 0;
-	uint64_t memory = memory_of(v), buffer = (uint64_t)t->copies.n_cells * t->geometry.group_len, most = bare ? buffer - buffer / 8 : buffer / 2, meta = 0;
+	uint64_t memory = memory_of(v), buffer = (uint64_t)t->copies.n_usual * t->geometry.group_len, most = bare ? buffer - buffer / 8 : buffer / 2, meta = 0;
 
 	VV_HELD(&t->lock);
 	if (buffer < memory)
 		meta = needed(v, memory, chunks, bare ? v->index_cache->index.n : 0) + fixed_bytes(t->copies.buffer) + (v->coding->codec ? CODERS : 0);
 	meta = meta > memory / META ? meta - memory / META : 0;
-	t->copies.n_granted = (size_t)((buffer - (meta < most ? meta : most)) / t->geometry.group_len);
+	t->copies.n_granted = grant(t, chunks / t->geometry.group_chunks, meta < most ? meta : most);
 	if (t->copies.n_granted < t->copies.n_cells) /* another epoch may have used them */
 		vv_mem_discard(t->copies.cells + t->copies.n_granted * t->geometry.group_len, (t->copies.n_cells - t->copies.n_granted) * t->geometry.group_len);
 	for (size_t i = 0; i < t->copies.n_granted; i++)
@@ -419,6 +441,7 @@ int vv_layout_run(struct varve *v)
 	size_t group_len = t->geometry.group_len, tile_groups = t->geometry.tile_groups;
 	uint64_t buffer = vv_conf_share(&v->ctx.conf, "buffer", memory_of(v));
 	struct layout_plan p = { 0 };
+	size_t usual = 0;
 	bool same;
 	int rc;
 
@@ -436,7 +459,7 @@ int vv_layout_run(struct varve *v)
 	}
 	rc = make_plan(v, &p);
 	if (rc == 0)
-		rc = make_cells(t, cells_bytes(v, buffer, p.groups), p.groups);
+		rc = make_cells(t, cells_bytes(v, buffer, p.groups, &usual), p.groups);
 	if (rc) {
 		drop_plan(&p);
 		free_arrays(t);
@@ -460,6 +483,7 @@ int vv_layout_run(struct varve *v)
 	t->geometry.n = p.n;
 	rc = find_pages(v);
 	t->copies.buffer = buffer;
+	t->copies.n_usual = usual < t->copies.n_cells ? usual : t->copies.n_cells;
 	v->coding->memory = v->ctx.async ? (size_t)((buffer < memory_of(v) ? buffer : memory_of(v)) / CODING_SHARE) : 0;
 	if (v->ctx.async && v->coding->memory < CODING_MIN)
 		v->coding->memory = CODING_MIN; /* 0 is no limit */

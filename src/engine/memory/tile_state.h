@@ -45,6 +45,7 @@ struct vv_tile_copies {
 	uint8_t *cells;
 	size_t cells_len, buffer_len, wide_len, n_cells;
 	uint64_t buffer;      /* bytes, as requested */
+	size_t n_usual;       /* cells that every epoch may use, at most */
 	size_t n_granted;     /* cells that the epoch in progress may use */
 	uint32_t *free_cell;
 	size_t n_free;
@@ -79,6 +80,7 @@ struct vv_tile_protection {
 	struct vv_write_protect *write_protect_fine;
 	bool no_write_protect_fine;          /* write_protect_fine is not available */
 	bool is_protecting;         /* tiles are write-protected for the epoch in progress */
+	bool to_open;         /* the last epoch is stored, and its tiles are still write-protected */
 	uint64_t serial;      /* of the checkpoint */
 	struct vv_scan *scan; /* as in vv_tracking */
 	struct vv_calls calls; /* in progress at the last search for written memory */

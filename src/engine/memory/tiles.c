@@ -273,6 +273,20 @@ void vv_tiles_unprotect_all(struct varve *v)
 	pthread_mutex_unlock(&v->tiles->lock);
 }
 
+static void open_stored(struct vv_tiles *t)
+{
+	if (t->protection.to_open)
+		open_all(t);
+	t->protection.to_open = false;
+}
+
+void vv_tiles_unprotect_stored(struct varve *v)
+{
+	pthread_mutex_lock(&v->tiles->lock);
+	open_stored(v->tiles);
+	pthread_mutex_unlock(&v->tiles->lock);
+}
+
 /* ---- the end of a tile, and of a flush ------------------------------------------------------- */
 
 void vv_tiles_done(struct vv_tiles *t, size_t tile)
@@ -362,9 +376,10 @@ void vv_tiles_end(struct varve *v, bool ok)
 		vv_write_order_end(&t->plan.order);
 	else
 		vv_write_order_fail(&t->plan.order);
-	if (t->protection.is_protecting && v->tracking.tracker != VV_BY_WRITE_PROTECT && !(t->plan.learning && ok))
-		/* While the order is being learned, unwritten tiles are still watched. */
-		open_all(t);
+	/* While the order is being learned, unwritten tiles are still watched. */
+	t->protection.to_open = t->protection.is_protecting && v->tracking.tracker != VV_BY_WRITE_PROTECT && !(t->plan.learning && ok);
+	if (!ok)
+		open_stored(t);
 	t->protection.is_protecting = t->waiters.broken = t->waiters.must_fail = false;
 	pthread_cond_broadcast(&t->fault_cond);
 	pthread_mutex_unlock(&t->lock);

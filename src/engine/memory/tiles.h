@@ -81,6 +81,21 @@ static inline bool vv_tiles_is_dirty(const struct vv_tiles *t, const struct vv_r
 	return t->geometry.dirty[r->tracked->first_word + group / 64] >> group % 64 & 1;
 }
 
+/* The first dirty group from this one on; n_groups if there is none. */
+static inline size_t vv_tiles_next_dirty(const struct vv_tiles *t, const struct vv_region *r, size_t group)
+{
+	const uint64_t *word = &t->geometry.dirty[r->tracked->first_word];
+	size_t n = r->tracked->n_groups, skipped = group % 64;
+
+	for (; group < n; group += 64 - skipped, skipped = 0) {
+		uint64_t left = word[group / 64] >> skipped;
+
+		if (left)
+			return group + (size_t)__builtin_ctzll(left);
+	}
+	return n;
+}
+
 /* The first group of a tile, within its region. */
 static inline size_t vv_tiles_group(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
 {
@@ -135,8 +150,10 @@ void vv_tiles_done(struct vv_tiles *t, size_t tile);
 void vv_tiles_sum(struct varve *v, struct varve_stats *st);
 /* The epoch is accepted: the new chunk states of its tiles become the known ones. */
 void vv_tiles_accept(struct varve *v);
-/* The flush has ended, well or not. No tile waits any more, and protection that only the flush
- * needed is removed. */
+/* The flush has ended, well or not. No tile waits any more. */
 void vv_tiles_end(struct varve *v, bool ok);
+/* After vv_tiles_end: removes protection that only the flush needed. This takes long, so it comes
+ * after the result of the epoch is reported. */
+void vv_tiles_unprotect_stored(struct varve *v);
 
 #endif

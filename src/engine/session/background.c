@@ -145,6 +145,7 @@ static int end_part(struct vv_layer_writer *p, int rc)
 
 	vv_commit_ranks_begin(p, rc);
 	end_pass(p, rc);
+	vv_tiles_unprotect_stored(v);
 	vv_epoch_free(p);
 	if (!v->ctx.async || v->ctx.group->threaded)
 		vv_commit_ranks_step(v, true);
@@ -166,6 +167,7 @@ int vv_background_run(struct vv_layer_writer *p)
 	end_pass(p, rc);
 	vv_err_restore(&error);
 	vv_background_finish_epoch(v, p->epoch, p->head.time_ns, &p->st, rc);
+	vv_tiles_unprotect_stored(v);
 	bytes = p->st.bytes_layer;
 	/* The next steps need the memory. */
 	vv_epoch_free(p);
@@ -267,10 +269,17 @@ void vv_background_wait(struct varve *v)
 	struct vv_background *f = v->background;
 	sigset_t mask;
 
+	atomic_fetch_add(&f->awaited, 1);
 	take(f, &mask);
 	while (f->epoch || f->rehashing)
 		await_change(f, &mask);
 	give(f, &mask);
+	atomic_fetch_sub(&f->awaited, 1);
+}
+
+bool vv_background_is_awaited(const struct varve *v)
+{
+	return atomic_load(&v->background->awaited) != 0;
 }
 
 static bool is_known(const struct vv_background *f, uint64_t epoch)

@@ -6,6 +6,7 @@
 #include "base/event.h"
 #include "engine/context.h"
 #include "engine/session/metrics_file.h"
+#include <stdatomic.h>
 
 /* The result of an epoch that failed. */
 struct vv_epoch_failure {
@@ -20,6 +21,7 @@ struct vv_background {
 	struct vv_event change;
 	pthread_t thread;
 	bool started, stop;
+	atomic_uint awaited; /* calls that wait until the thread is idle */
 	struct vv_layer_writer *epoch;  /* in progress; NULL = none */
 	/* The session whose restored regions are being hashed (engine/grains/rehash.c), or NULL. */
 	struct varve *rehashing;
@@ -48,6 +50,7 @@ void vv_background_start_rehash(struct varve *v);
  * and waiting threads. */
 void vv_background_finish_epoch(struct varve *v, uint64_t epoch, uint64_t time_ns, const struct varve_stats *st, int rc);
 void vv_background_wait(struct varve *v); /* until idle */
+bool vv_background_is_awaited(const struct varve *v); /* a call waits until it is idle */
 bool vv_background_busy(struct varve *v);
 /* Is this thread in the session's callback? */
 bool vv_background_in_callback(const struct varve *v);

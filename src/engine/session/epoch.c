@@ -181,11 +181,11 @@ static int add_runs(struct vv_layer_writer *p, struct vv_region *r, struct vv_he
 	bool all = p->keyframe || !out->parent;
 	int rc = r->fine ? vv_grain_runs_runs(p, r, all, &out->runs) : 0;
 
-	for (size_t g = 0; rc == 0 && g < r->tracked->n_groups; g++) {
+	for (size_t g = all ? 0 : vv_tiles_next_dirty(t, r, 0); rc == 0 && g < r->tracked->n_groups; g = all ? g + 1 : vv_tiles_next_dirty(t, r, g + 1)) {
 		bool looked = vv_tiles_is_dirty(t, r, g);
 		size_t end = vv_tiles_chunk_end(t, r, g);
 
-		for (size_t i = vv_tiles_chunk(t, g); rc == 0 && (all || looked) && i < end; i++) {
+		for (size_t i = vv_tiles_chunk(t, g); rc == 0 && i < end; i++) {
 			uint32_t state = looked ? r->now[i] : r->was[i];
 
 			if (all || state != r->was[i])

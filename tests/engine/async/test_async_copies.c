@@ -1,5 +1,5 @@
 /* Copies are stored in the order of memory, whatever the program was expected to write first: so a restart reads a layer from one end to the other. What has no copy is stored in the
- * order in which it is expected. And the bytes are right in any case. */
+ * order in which it is expected. And the bytes are right in any case. The buffer of the default size grows for an epoch whose changes then all have copies. */
 #include "engine/lineage/run_table.h"
 #include "support/gen.h"
 #include "support/place.h"
@@ -88,8 +88,59 @@ static void lay_down(const char *name, const char *options, bool all_copied)
 	place_remove(store);
 }
 
+/* Are all bytes copied before the call returns, if so many MiB were written before it? Otherwise no more than usual are. */
+static bool copies_all(varve *v, uint8_t *p, size_t mib, uint64_t *state)
+{
+	enum { AT = 7 << 16, USUAL = 16 << 20 };
+	struct varve_stats st;
+
+	gen_bytes(state, p + AT, mib << 20);
+	ok(settle_checkpoint(v));
+	ok(varve_stats(v, &st));
+	CHECK(st.bytes_dirty >= (uint64_t)mib << 20);
+	CHECK(st.bytes_copied == st.bytes_dirty || st.bytes_copied <= USUAL);
+	return st.bytes_copied == st.bytes_dirty;
+}
+
+/* A buffer of the default size grows if all changes then fit, and only then. A buffer of a given size never does. */
+static void grows(const char *name, const char *options, bool may)
+{
+	enum { MIB = 160, FEW = 2, SOME = 28, MANY = 80 };
+	size_t n = (size_t)MIB << 20;
+	uint8_t *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *copy = malloc(n);
+	uint64_t state = 11;
+	char store[PLACE_MAX];
+	varve *v = NULL;
+
+	CHECK(p != MAP_FAILED && copy);
+	place_path(store, name);
+	gen_bytes(&state, p, n);
+	ok(varve_open(store, "L", options, &v));
+	ok(varve_protect(v, "p", p, n));
+	ok(settle_checkpoint(v));
+	for (int turn = 0; turn < 2; turn++) {
+		CHECK(copies_all(v, p, FEW, &state));
+		CHECK(copies_all(v, p, SOME, &state) == may);
+		CHECK(!copies_all(v, p, MANY, &state));
+	}
+	memcpy(copy, p, n);
+	ok(varve_close(v));
+	memset(p, 0, n);
+	v = NULL;
+	ok(varve_open(store, "L", options, &v));
+	ok(varve_protect(v, "p", p, n));
+	CHECK_EQ(varve_restart(v, VARVE_LATEST), 1);
+	CHECK(memcmp(p, copy, n) == 0);
+	ok(varve_close(v));
+	munmap(p, n);
+	free(copy);
+	place_remove(store);
+}
+
 int main(void)
 {
+	grows("grows", "codec=none tracker=mprotect", true);
+	grows("stays", "codec=none tracker=mprotect buffer=16MiB", false);
 	lay_down("all", "codec=none tracker=mprotect buffer=100%", true);
 	lay_down("some", "codec=none tracker=mprotect buffer=1MiB", false);
 	lay_down("none", "codec=none tracker=mprotect buffer=0", false);
