@@ -73,7 +73,7 @@ void vv_bar_init(struct vv_bar *b, const char *what, bool quiet)
 	*b = (struct vv_bar){ .what = what, .start = vv_clock_s() };
 	pthread_mutex_init(&b->lock, NULL);
 	b->on = !quiet && isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
-	b->progress = (struct vv_progress){ b->on ? step : NULL, b };
+	b->progress = (struct vv_progress){ .step = b->on ? step : NULL, .arg = b };
 }
 
 void vv_bar_clear(struct vv_bar *b)

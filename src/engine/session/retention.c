@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/lineage/catalog.h"
+#include "engine/session/background.h"
 #include "engine/session/tiers.h"
 #include "engine/session/tip.h"
 #include "engine/upkeep/gc.h"
@@ -35,6 +36,9 @@ int vv_retention_prune(struct varve *v)
 
 /* Runs: larger tables take as much memory as the buffer, so they use the buffer's memory. */
 enum { MANY_RUNS = 64 << 10 };
+
+/* Layers take at most so many times the bytes that live epochs need. */
+enum { GARBAGE_MOST = 3 };
 
 /* Epochs that earlier sessions dropped are garbage, too, as far as a listing shows: layers without
  * a commit. */
@@ -225,17 +229,28 @@ static uint64_t newest_spared(const struct varve *v)
 	return floor;
 }
 
+/* A checkpoint does not wait until large layers are rewritten, unless too much of the disk is
+ * garbage. */
+static bool gives_way(void *arg)
+{
+	const struct varve *v = arg;
+	const struct vv_retention *r = v->retention;
+
+	return (!r->bytes_needed || r->bytes_total <= GARBAGE_MOST * r->bytes_needed) && (!v->ctx.async || vv_background_is_awaited(v));
+}
+
 /* A failed gc may have removed layers, too. So after a failure the index is read again before any
  * reference. */
 static int reclaim(struct varve *v)
 {
+	struct vv_progress progress = { .gives_way = gives_way, .arg = v };
 	struct vv_gc_report report;
 	struct vv_err_state error;
 	int rc;
 
 	if (v->tip.full_runs > MANY_RUNS)
 		vv_layout_lend_buffer(v, SIZE_MAX);
-	rc = vv_gc_run(&v->ctx.lineage, newest_spared(v), VV_GC_CHEAP, NULL, &report);
+	rc = vv_gc_run(&v->ctx.lineage, newest_spared(v), VV_GC_CHEAP, &progress, &report);
 
 	v->retention->bytes_dropped = 0;
 	if (rc) {
@@ -245,6 +260,7 @@ static int reclaim(struct varve *v)
 		return vv_err_restore(&error);
 	}
 	v->retention->bytes_total = report.bytes_after;
+	v->retention->bytes_needed = report.bytes_needed;
 	vv_log_info("gc: %" PRIu64 " bytes freed, %" PRIu64 " left", report.bytes_before - report.bytes_after,
 		    report.bytes_after);
 	rc = vv_retention_prune(v);

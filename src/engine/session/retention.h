@@ -10,6 +10,7 @@ struct vv_retention {
 	bool has_live;
 	/* Bytes in layers of epochs dropped since the last gc, and bytes in all layers. */
 	uint64_t bytes_dropped, bytes_total;
+	uint64_t bytes_needed; /* by live epochs, in the last gc; 0: there was none */
 	struct {
 		uint64_t *epoch;
 		size_t n, cap;

@@ -57,6 +57,7 @@ int vv_compact_plan(const struct vv_lineage *lin, const struct vv_reachable_laye
 struct writer {
 	struct vv_layer_file *from;
 	const struct vv_extents *need;
+	const struct vv_progress *progress;
 	struct vv_put *put;
 	struct vv_blocks blocks;
 	struct vv_digests digests;
@@ -173,6 +174,8 @@ static int copy_blocks(struct writer *w)
 		uint64_t needed = needed_of(&w->from->blocks, k, w->need);
 
 		expect(w, k + AHEAD);
+		if (vv_progress_gives_way(w->progress))
+			return VV_COMPACT_LATER;
 		if (needed == w->from->blocks.v[k].raw_len || (needed && w->from->blocks.v[k].codec == VV_CODEC_DELTA))
 			rc = copy_whole(w, k);
 		else if (needed)
@@ -308,9 +311,9 @@ static int write_layer(struct writer *w, bool chain)
 	return rc;
 }
 
-int vv_compact_layer(const struct vv_lineage *lin, const struct vv_reachable_layer *l, uint64_t *size)
+int vv_compact_layer(const struct vv_lineage *lin, const struct vv_reachable_layer *l, const struct vv_progress *progress, uint64_t *size)
 {
-	struct writer w = { .need = &l->need };
+	struct writer w = { .need = &l->need, .progress = progress };
 	int rc = vv_layer_file_open(lin, l->layer, VV_LAYER_FILE_HEAD | VV_LAYER_FILE_BLOCKS | VV_LAYER_FILE_DIGESTS, &w.from);
 
 	if (rc == 0)

@@ -15,6 +15,7 @@
 enum {
 	EMPTY = 1024, /* a layer of this size has nothing to remove */
 	SLACK = 4096, /* fewer bytes are not worth a rewriting */
+	LONG = 16 << 20, /* bytes: to write fewer takes no noticeable time */
 };
 
 uint64_t vv_gc_newest(const struct vv_listing *l, const struct vv_reachable *r)
@@ -122,7 +123,7 @@ static int keep_number(const struct vv_lineage *lin, const struct vv_reachable_l
 
 	if (effort != VV_GC_DRY_RUN && !vv_gc_is_placeholder(l, newest)) {
 		size = 0;
-		rc = vv_compact_layer(lin, l, &size);
+		rc = vv_compact_layer(lin, l, NULL, &size);
 	}
 	out->kept++;
 	out->bytes_after += size;
@@ -136,8 +137,23 @@ static bool is_worth(const struct vv_compact_plan *p, enum vv_gc_effort effort)
 	return p->size > p->needed + (effort == VV_GC_CHEAP ? p->needed : p->needed / 8) + SLACK;
 }
 
+static int rewrite(const struct vv_lineage *lin, const struct vv_reachable_layer *l, const struct vv_compact_plan *plan, enum vv_gc_effort effort,
+		   const struct vv_progress *progress, struct vv_gc_report *out)
+{
+	uint64_t size = plan->needed;
+	int rc = effort == VV_GC_DRY_RUN ? 0 : vv_compact_layer(lin, l, plan->needed < LONG ? NULL : progress, &size);
+	bool later = rc == VV_COMPACT_LATER;
+
+	out->rewritten += !later;
+	out->kept += later;
+	size = later ? l->size : size;
+	out->bytes_after += size;
+	out->bytes_needed += plan->needed < size ? plan->needed : size;
+	return later ? 0 : rc;
+}
+
 static int treat(const struct vv_lineage *lin, const struct vv_reachable_layer *l, uint64_t floor, uint64_t newest, enum vv_gc_effort effort,
-		 struct vv_gc_report *out)
+		 const struct vv_progress *progress, struct vv_gc_report *out)
 {
 	bool dry_run = effort == VV_GC_DRY_RUN;
 	struct vv_compact_plan plan = { 0 };
@@ -160,16 +176,12 @@ static int treat(const struct vv_lineage *lin, const struct vv_reachable_layer *
 	rc = vv_compact_plan(lin, l, &plan);
 	if (rc)
 		return rc;
-	if (is_worth(&plan, effort)) {
-		size = plan.needed;
-		rc = dry_run ? 0 : vv_compact_layer(lin, l, &size);
-		out->rewritten++;
-	} else {
-		out->kept++;
-	}
+	if (is_worth(&plan, effort))
+		return rewrite(lin, l, &plan, effort, progress, out);
+	out->kept++;
 	out->bytes_needed += plan.needed < size ? plan.needed : size;
 	out->bytes_after += size;
-	return rc;
+	return 0;
 }
 
 static int count_unfinished(const struct vv_lineage *lin, const char *dir, struct vv_gc_unfinished *out)
@@ -242,7 +254,7 @@ int vv_gc_sweep(const struct vv_lineage *lin, const struct vv_listing *l, const 
 	if (rc == 0 && !dry_run)
 		rc = forget_caches(lin);
 	for (size_t i = 0; rc == 0 && i < r->n; i++) {
-		rc = treat(lin, &r->v[i], r->floor, newest, effort, out);
+		rc = treat(lin, &r->v[i], r->floor, newest, effort, progress, out);
 		vv_progress_report(progress, out->bytes_before, bytes);
 	}
 	if (rc == 0 && !dry_run)

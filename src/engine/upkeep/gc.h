@@ -25,14 +25,15 @@ int vv_gc_find_unfinished(const struct vv_lineage *lin, uint64_t from, struct vv
 enum vv_gc_effort {
 	VV_GC_DRY_RUN,  /* nothing is changed; the report gives the result of VV_GC_THOROUGH */
 	VV_GC_THOROUGH, /* layers are rewritten that become an eighth smaller */
-	/* While a program runs: layers are rewritten that become half as large. Disk use stays below
-	 * twice the live data, and little is written twice. */
+	/* While a program runs: layers are rewritten that become half as large, so little is written
+	 * twice. */
 	VV_GC_CHEAP,
 };
 
 /* The caller holds the lineage's lock. A crash at any moment leaves every live epoch as it was.
  * Where epochs up to `floor` may be damaged, no layer up to it is changed, since they may need any
- * of those. progress (may be NULL): in bytes of layers. */
+ * of those. progress (may be NULL): in bytes of layers. If it gives way, large layers are not
+ * rewritten. */
 int vv_gc_run(const struct vv_lineage *lin, uint64_t floor, enum vv_gc_effort effort, const struct vv_progress *progress,
 	      struct vv_gc_report *out);
 /* The second half: all needs are known and sorted. */
