@@ -341,35 +341,42 @@ static int try_apart(struct pick *p, struct vv_recipe_search *out)
 
 /* ---- the check on a block -------------------------------------------------------------------- */
 
-enum { CANDIDATES = 2 * (VV_RECIPE_SEARCH_FINALISTS + 1) + 2 };
+enum { CANDIDATES = 4 * (VV_RECIPE_SEARCH_FINALISTS + 1) + 2 };
 
 struct recipes_candidates {
 	struct vv_recipe recipe[CANDIDATES];
 	size_t n;
 };
 
-/* Planes are tried at the level of the effort: their frames are never larger than at level 1. */
 static void add_candidate(struct recipes_candidates *c, struct vv_recipe r)
 {
-	static const int8_t planes = 3;
-
-	if (r.coder == VV_CODEC_ZSTD && r.predictor != VV_PREDICT_TRAIL && (r.width > 1 || r.record > 1) && r.level < planes)
-		r.level = planes;
 	for (size_t i = 0; i < c->n; i++)
 		if (vv_recipe_same(&c->recipe[i], &r))
 			return;
 	c->recipe[c->n++] = r;
 }
 
+/* Planes are tried at a higher level, too: it finds more repetitions, but a plane without any gets larger. */
+static void add_levels(struct recipes_candidates *c, struct vv_recipe r)
+{
+	static const int8_t planes = 3;
+
+	add_candidate(c, r);
+	if (r.coder != VV_CODEC_ZSTD || r.predictor == VV_PREDICT_TRAIL || (r.width == 1 && r.record == 1) || r.level >= planes)
+		return;
+	r.level = planes;
+	add_candidate(c, r);
+}
+
 static void add_candidates(const struct pick *p, struct recipes_candidates *c, const struct vv_recipe_search *s)
 {
-	add_candidate(c, s->recipe);
+	add_levels(c, s->recipe);
 	for (size_t i = 0; i < s->n_finalists; i++) {
 		struct vv_recipe r = s->finalist[i].recipe;
 
 		if (p->boxed)
 			leave_box(&p->kind->form, &r);
-		add_candidate(c, r);
+		add_levels(c, r);
 	}
 }
 
