@@ -264,6 +264,23 @@ class Mount(command.Case):
             self.assertEqual(self.process.wait(timeout=command.PATIENCE), 0)
             self.assertFalse(os.path.ismount(self.at))
 
+    def test_killed(self):
+        """The folder of a killed process is a dead mount: readers get an error, and the next command does not hide it."""
+        self.write("region", "x", "u8", 10, "checkpoint")
+        self.mount()
+        self.process.kill()
+        self.process.wait()
+        with self.assertRaises(OSError):
+            os.listdir(self.at)
+        try:
+            for _ in range(2):
+                self.assertIn(f"fusermount3 -u {self.at}", self.fails("mount", self.store, self.at))
+                time.sleep(1.1)  # the kernel forgets the folder's attributes
+        finally:
+            subprocess.run(["fusermount3", "-u", self.at], check=True)
+        self.mount()
+        self.assertEqual(self.names("heat/latest/"), ["x.npy"])
+
     def test_refused(self):
         self.write("region", "x", "u8", 10, "checkpoint")
         self.assertIn("No such file", self.fails("mount", self.store, self.folder / "nothing"))

@@ -15,6 +15,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* A second mount would hide the first one of a process that was killed, and stay over it. */
+static int no_folder(const char *folder)
+{
+	if (errno == ENOTCONN)
+		return vv_err_set(VV_EBUSY, "mount: '%s' is the mount of a process that was killed; 'fusermount3 -u %s' ends it", folder, folder);
+	return vv_err_sys(errno, "mount: '%s'", folder);
+}
+
 /* A mount would hide its files, or the mount that is there already. */
 static int check_empty(const char *folder)
 {
@@ -22,12 +30,13 @@ static int check_empty(const char *folder)
 	const struct dirent *e = NULL;
 	char first[NAME_MAX + 1] = "";
 
-	while (d && (e = readdir(d)) && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0))
+	if (!d)
+		return no_folder(folder);
+	while ((e = readdir(d)) && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0))
 		;
 	if (e)
 		snprintf(first, sizeof(first), "%s", e->d_name);
-	if (d)
-		closedir(d);
+	closedir(d);
 	if (!*first)
 		return 0;
 	return vv_err_set(VV_EINVAL, "mount: '%s' is not empty (it has '%s'), or a store is mounted there already; name an empty folder", folder,
@@ -36,12 +45,11 @@ static int check_empty(const char *folder)
 
 static int check_folder(const char *store, const char *folder)
 {
+	struct stat st;
 	int rc;
 
-	struct stat st;
-
 	if (stat(folder, &st) < 0)
-		return vv_err_sys(errno, "mount: '%s'", folder);
+		return no_folder(folder);
 	if (!S_ISDIR(st.st_mode))
 		return vv_err_set(VV_EINVAL, "mount: '%s' is no folder", folder);
 	rc = vv_exclude_store_refuse(store, folder);
