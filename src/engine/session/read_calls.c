@@ -19,9 +19,8 @@
 static int load_table(struct varve_reader *r, uint64_t epoch, uint32_t rank, const struct vv_commit *c)
 {
 	struct vv_run_table_how how = { .pool = r->ctx.pool, .commit = c };
-	int rc;
-
 	const struct vv_digest *head = &c->rank[rank == VARVE_GLOBAL ? 0 : rank].head;
+	int rc;
 
 	if (r->table.epoch == epoch && r->table.rank == rank && memcmp(&r->table_head, head, sizeof(r->table_head)) == 0)
 		return 0;
