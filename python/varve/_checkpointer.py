@@ -13,15 +13,16 @@ import warnings
 import torch
 import torch.distributed as dist
 
-from ._declare import Memory, memory_of
+from ._declare import MAX_DIMS, Memory, memory_of
 from ._native import LATEST, Damaged, Invalid, Mismatch, NotFound, RegionInfo, check, encode, native
 from ._session import DoneFunction, Group, Session
-from ._tensors import Layout, View, view_of
+from ._tensors import BY_DTYPE, Layout, View, view_of
 from ._tree import Decoder, Encoder, Kept, leaves_of
 
 _TENSORS = {torch.Tensor, torch.nn.Parameter}
 _KIND = operator.attrgetter("dtype", "requires_grad")
 NODES, VIEWS = "torch.nodes.json", "torch.views.json"  # regions: the values, and where the tensors are
+_NAMES = {value: str(value) for value in vars(torch).values() if isinstance(value, torch.dtype)}
 _FORMAT = 1
 
 
@@ -59,17 +60,48 @@ class Collected:
             return -len(self.arrays)
         return None
 
-    def signature(self) -> list[typing.Any]:
-        """Equal if no tensor has moved."""
-        each = torch.Tensor
+
+class Signature:
+    """Where collected tensors and arrays are. While a Plan keeps their memory, the same places are the same regions."""
+
+    def __init__(self, collected: Collected):
+        each, tensors = torch.Tensor, collected.tensors
+        self.paths, self.tensors = collected.paths, tensors
+        self.odd: list[int] = []
+        self.addresses: list[int] = []
+        self.arrays = _array_places(collected)
         try:
-            addresses = list(map(each.data_ptr, self.tensors))
-            bits = [list(map(each.is_conj, self.tensors)), list(map(each.is_neg, self.tensors))]
+            self.odd = [i for i, t in enumerate(tensors) if t.is_complex() or t.is_neg() or not t.is_contiguous()]
+            self.addresses = list(map(each.data_ptr, tensors))
         except (RuntimeError, NotImplementedError):  # a tensor without memory, which Layout refuses by name
-            return [object()]
-        return [self.paths, addresses, bits, [t.shape for t in self.tensors], list(map(_KIND, self.tensors)), list(map(type, self.tensors)),
-                list(map(each.stride, self.tensors)),
-                [(id(a), a.ctypes.data, a.shape, a.strides, a.dtype, a.flags.writeable) for a in self.arrays.values()]]
+            return
+        self.sizes, self.kinds = list(map(each.size, tensors)), list(map(_KIND, tensors))
+        self.types, self.negative = list(map(type, tensors)), list(map(each.is_neg, tensors))
+        self.contiguous = list(map(each.is_contiguous, tensors))
+        self.bits = self._bits(tensors)
+
+    def _bits(self, tensors: list[torch.Tensor]) -> list[typing.Any]:
+        """Of tensors that are not contiguous, or of complex numbers."""
+        return [(t.stride(), t.is_conj(), t.is_neg()) for t in map(tensors.__getitem__, self.odd)]
+
+    def holds(self, collected: Collected) -> bool:
+        """Is everything where it was? There may be thousands of tensors, so each question is one pass in C that keeps no objects."""
+        each, now, same = torch.Tensor, collected.tensors, operator.eq
+        if self.paths != collected.paths or len(self.addresses) != len(now) or self.arrays != _array_places(collected):
+            return False
+        try:
+            return (all(map(same, map(each.data_ptr, now), self.addresses)) and all(map(same, map(each.size, now), self.sizes)) and
+                    all(map(same, map(_KIND, now), self.kinds)) and all(map(same, map(each.is_contiguous, now), self.contiguous)) and
+                    self._bits(now) == self.bits and (all(map(operator.is_, now, self.tensors)) or self._has_same_kinds(now)))
+        except (RuntimeError, NotImplementedError):
+            return False
+
+    def _has_same_kinds(self, now: list[torch.Tensor]) -> bool:
+        return list(map(type, now)) == self.types and list(map(torch.Tensor.is_neg, now)) == self.negative
+
+
+def _array_places(collected: Collected) -> list[typing.Any]:
+    return [(path, id(a), a.ctypes.data, a.shape, a.strides, a.dtype, a.flags.writeable) for path, a in collected.arrays.items()]
 
 
 def _unique(paths: list[str]) -> list[str]:
@@ -140,8 +172,8 @@ class Stored:
 
 def _view(v: list[typing.Any]) -> View:
     path, region, offset, dtype, shape, stride, device, flags = v
-    ints = type(offset) is int and all(type(i) is int for i in [*shape, *stride])
-    if not ints or len(shape) != len(stride) or not all(type(s) is str for s in (path, dtype, device, flags)) or type(region) not in (str, type(None)):
+    numbers, texts = {type(offset), *map(type, shape), *map(type, stride)}, {type(path), type(dtype), type(device), type(flags)}
+    if numbers != {int} or texts != {str} or len(shape) != len(stride) or type(region) not in (str, type(None)):
         raise ValueError("a tensor without a place")
     return View(path, region, offset, dtype, tuple(shape), tuple(stride), device, flags)
 
@@ -155,6 +187,12 @@ def device_for(name: str) -> torch.device:
     if name.startswith("cuda") and torch.cuda.is_available():
         return torch.device("cuda", torch.cuda.current_device())
     return torch.device("cpu")
+
+
+def _is_whole(mine: torch.Tensor, view: View) -> bool:
+    """Is the program's tensor the whole region, if this view is the only one of it? The library compares the sizes."""
+    return (view.region is not None and view.offset == 0 and mine.stride() == view.stride and mine.is_contiguous() and mine.numel() > 0 and
+            len(view.shape) <= MAX_DIMS and mine.dtype in BY_DTYPE and not mine.is_conj() and not mine.is_neg())
 
 
 class Filling:
@@ -177,13 +215,17 @@ class Filling:
 
     def _place(self) -> None:
         groups: dict[str, list[int]] = {}
+        views_of = collections.Counter(view.region for view in self.stored.views)
         for i, view in enumerate(self.stored.views):
             if i not in self.leaves:
                 continue
             mine = self._mine.get(view.path)
-            if mine is not None and (str(mine.dtype), tuple(mine.shape)) != (view.dtype, view.shape):
+            if mine is not None and (_NAMES.get(mine.dtype) != view.dtype or mine.shape != view.shape):
                 raise Mismatch(f"tensor '{view.path}' is {mine.dtype} {list(mine.shape)}, in {self.stored.where} it is {view.dtype} {list(view.shape)}")
-            if view.region is None:
+            if mine is not None and views_of[view.region] == 1 and _is_whole(mine, view):
+                self.memory[typing.cast(str, view.region)] = Memory(mine.data_ptr(), BY_DTYPE[mine.dtype], view.shape or (1,), "", None, mine)
+                self.tensors[i] = mine
+            elif view.region is None:
                 self.tensors[i] = mine if mine is not None else view_of(torch.empty(0, device=self._device(view)), view)
             else:
                 groups.setdefault(view.region, []).append(i)
@@ -397,7 +439,7 @@ class Checkpointer:
 
     def __init__(self, store: str | os.PathLike, lineage: str, *, group: typing.Any = "auto", **options: typing.Any):
         self._objects: dict[str, typing.Any] = {}
-        self._signature: list[typing.Any] | None = None
+        self._signature: Signature | None = None
         self._plan: Plan | None = None
         self.session = Session(store, lineage, _group=group_of(group), **options)
 
@@ -441,11 +483,10 @@ class Checkpointer:
     def checkpoint(self, label: str | None = None) -> int:
         """Saves the present state as a new epoch, and returns its number. The state may be changed when the call returns."""
         collected = self._collect()
-        signature = collected.signature()
-        if self._plan is None or signature != self._signature:
+        if self._plan is None or self._signature is None or not self._signature.holds(collected):
             self._signature = None
             self._plan = self._declare(collected)
-            self._signature = signature
+            self._signature = Signature(collected)
             with self.session._handle as pointer:
                 self.session._write(pointer, VIEWS, self._plan.text)
         self._plan.refresh()

@@ -5,6 +5,7 @@ import collections.abc
 import ctypes
 import os
 import queue
+import struct
 import sys
 import threading
 import typing
@@ -130,6 +131,23 @@ class _Done:
             self.thread.join()
 
 
+class _Arrays:
+    """A table of struct varve_array, made of a few blocks of memory: thousands of arrays are declared at once."""
+
+    def __init__(self, memory: dict[str, Memory]):
+        names = [encode("name", name) for name in memory]
+        self.names = ctypes.create_string_buffer(b"\0".join(names) + b"\0")
+        shapes = [n for m in memory.values() for n in m.shape]
+        self.shapes = (ctypes.c_size_t * len(shapes))(*shapes)
+        name, shape, rows = ctypes.addressof(self.names), ctypes.addressof(self.shapes), []
+        for text, m in zip(names, memory.values()):
+            rows += (name, m.address, m.type, len(m.shape), shape)
+            name += len(text) + 1
+            shape += ctypes.sizeof(ctypes.c_size_t) * len(m.shape)
+        self.rows = struct.pack("@" + "PPiiP" * len(names), *rows)
+        self.table = ctypes.cast(self.rows, ctypes.POINTER(Array))
+
+
 class Session(Parts, collections.abc.MutableMapping):
     """A lineage that this process writes: a mapping of names to arrays and plain values. See open().
 
@@ -214,12 +232,9 @@ class Session(Parts, collections.abc.MutableMapping):
 
     def _declare_all(self, memory: dict[str, Memory]) -> None:
         """Declares many arrays in one call of the library: all of them, or none if it fails."""
-        arrays = (Array * len(memory))()
-        for array, (name, m) in zip(arrays, memory.items()):
-            array.name, array.p, array.type, array.ndim = encode("name", name), m.address, m.type, len(m.shape)
-            array.shape = (ctypes.c_size_t * len(m.shape))(*m.shape)
+        arrays = _Arrays(memory)
         with self._handle as pointer:
-            check(native().varve_protect_arrays(pointer, arrays, len(memory)))
+            check(native().varve_protect_arrays(pointer, arrays.table, len(memory)))
             self._handle.memory.update(memory)
             self._arrays.update({name: m.keep for name, m in memory.items()})
 

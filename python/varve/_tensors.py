@@ -12,7 +12,7 @@ from ._tree import Refused, dtype_of
 _LONGEST = 1023
 _TYPES = {"int8": 1, "uint8": 2, "int16": 3, "uint16": 4, "int32": 5, "uint32": 6, "int64": 7, "uint64": 8, "float32": 9, "float64": 10,
           "complex64": 11, "complex128": 12, "bfloat16": 13, "float16": 14, "float8_e4m3fn": 15, "float8_e5m2": 16, "bool": 2, "complex32": 6}
-_BY_DTYPE = {getattr(torch, name): number for name, number in _TYPES.items() if hasattr(torch, name)}
+BY_DTYPE = {getattr(torch, name): number for name, number in _TYPES.items() if hasattr(torch, name)}
 _DEVICES = ("cpu", "cuda")
 
 
@@ -47,7 +47,7 @@ def check_tensor(path: str, t: torch.Tensor) -> None:
         refuse("is nested", "store its parts")
     if t.device.type not in _DEVICES:
         refuse(f"is on device '{t.device}'", "varve reaches the memory of the host and of NVIDIA GPUs")
-    if t.dtype not in _BY_DTYPE:
+    if t.dtype not in BY_DTYPE:
         refuse(f"has dtype {t.dtype}", "convert it")
 
 
@@ -143,7 +143,7 @@ class Layout:
         for p in group:
             self._set(p.leaf, name, p.start - start, p.tensor)
         t, size = first.tensor, first.tensor.element_size()
-        type_ = _BY_DTYPE[t.dtype]
+        type_ = BY_DTYPE[t.dtype]
         if first.end == end:  # the first one is the whole region
             t = without_repeats(t)
             shape = tuple(t.shape[d] for d in _order(t)) or (1,)

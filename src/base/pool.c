@@ -203,10 +203,10 @@ void vv_pool_each(struct vv_pool *p, size_t n, void (*fn)(void *arg, size_t i), 
 	enum { MAX = 64 };
 	struct pool_each e[MAX];
 	atomic_size_t next = 0;
-	size_t helpers = p->n < MAX ? p->n : MAX;
+	size_t helpers = p->n < MAX ? p->n : MAX; /* beside this thread */
 	struct pool_each mine = { .fn = fn, .arg = arg, .n = n, .next = &next };
 
-	helpers = helpers < n ? helpers : n;
+	helpers = helpers < n ? helpers : n ? n - 1 : 0;
 	for (size_t i = 0; i < helpers; i++) {
 		e[i] = mine;
 		e[i].task.run = run_each;

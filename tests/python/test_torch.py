@@ -417,7 +417,8 @@ class Training(Case):
     def test_same_memory(self):
         """What changes is not where a tensor is, but how its memory is read."""
         x, w, a = torch.randn(3, 2, dtype=torch.complex64), torch.randn(4), np.arange(6.0)
-        state = {"x": x, "imag": x.imag, "w": w, "a": a}
+        one, square = torch.randn(1, dtype=torch.complex64), torch.randn(3, 3)
+        state = {"x": x, "imag": x.imag, "w": w, "a": a, "one": one.imag, "square": square}
         ck = self.open()
         ck.protect(state=state)
         ck.checkpoint()
@@ -434,7 +435,13 @@ class Training(Case):
         def dtype():
             w.data = w.data.view(torch.int32 if w.dtype is torch.float32 else torch.float32)
 
-        for change in (conj, shape, dtype, dtype, w.requires_grad_, parameter):
+        def negative():
+            state["one"] = one.conj().imag  # contiguous, at the same address
+
+        def flat():
+            square.data = square.data.view(9)
+
+        for change in (conj, shape, dtype, dtype, w.requires_grad_, parameter, negative, flat, lambda: square.resize_(3, 3), square.t_):
             change()
             ck.checkpoint()
             ck.wait()

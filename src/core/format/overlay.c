@@ -18,7 +18,7 @@ enum {
 };
 
 struct overlay_part {
-	const struct vv_run *seen[WINDOW_UNITS]; /* of a window, per unit */
+	const struct vv_run **seen; /* of a window, per unit */
 	struct vv_runs runs;
 	size_t to;   /* their place in the output */
 	bool joined; /* the first continues the last run of the part before */
@@ -35,6 +35,7 @@ struct stack {
 	uint64_t part_units;
 	uint64_t *borders; /* all of a step, or'ed */
 	struct overlay_part *part;
+	const struct vv_run **seen; /* of all parts */
 	size_t *next; /* per part and table: the run that is painted next */
 	size_t first; /* number of part[0] */
 	struct vv_runs *out;
@@ -175,7 +176,7 @@ static void paint_part(void *arg, size_t i)
 		next[t] = vv_run_find(s->table[t], at);
 	for (; p->rc == 0 && at < part_end; at = end) {
 		end = units(s, part_end - at) > WINDOW_UNITS ? at + ((uint64_t)WINDOW_UNITS << s->shift) : part_end;
-		memset(p->seen, 0, sizeof(p->seen));
+		memset(p->seen, 0, (size_t)units(s, end - at) * sizeof(*p->seen));
 		for (size_t t = s->n; t-- > 0;)
 			paint(s, p->seen, s->table[t], &next[t], at, end);
 		p->rc = take_down(s, p, at, end);
@@ -233,23 +234,27 @@ static int lay(struct stack *s, size_t n, bool *gaps)
 
 static int paint_all(struct stack *s, bool *gaps)
 {
-	uint64_t windows = (units(s, s->end) + WINDOW_UNITS - 1) / WINDOW_UNITS;
-	size_t width = s->loop->each ? PARTS * s->loop->width : 1, all;
+	uint64_t n_units = units(s, s->end), windows = (n_units + WINDOW_UNITS - 1) / WINDOW_UNITS;
+	size_t width = s->loop->each ? PARTS * s->loop->width : 1, window = n_units < WINDOW_UNITS ? (size_t)n_units : WINDOW_UNITS, all;
 	int rc;
 
 	s->part_units = (windows < width ? 1 : windows / width < WINDOWS ? windows / width : WINDOWS) * WINDOW_UNITS;
-	all = (size_t)((units(s, s->end) + s->part_units - 1) / s->part_units);
+	all = (size_t)((n_units + s->part_units - 1) / s->part_units);
 	width = width < all ? width : all;
 	s->part = vv_mem_new(width, sizeof(*s->part));
 	s->next = vv_mem_new(width, s->n * sizeof(*s->next));
+	s->seen = vv_mem_new(width, window * sizeof(*s->seen));
 	/* about the number of runs in the result */
-	rc = s->part && s->next ? vv_run_reserve(s->out, s->total) : VV_ENOMEM;
+	rc = s->part && s->next && s->seen ? vv_run_reserve(s->out, s->total) : VV_ENOMEM;
+	for (size_t i = 0; rc == 0 && i < width; i++)
+		s->part[i].seen = s->seen + i * window;
 	for (; rc == 0 && s->first < all; s->first += width)
 		rc = lay(s, all - s->first < width ? all - s->first : width, gaps);
 	for (size_t i = 0; s->part && i < width; i++)
 		vv_run_fini(&s->part[i].runs);
 	vv_mem_free(s->part);
 	vv_mem_free(s->next);
+	vv_mem_free(s->seen);
 	return rc;
 }
 

@@ -87,12 +87,44 @@ static void copy_bare(void *arg)
 	}
 }
 
-static int check_mapped(const struct varve *v)
+static int check_each_mapped(const struct varve *v, size_t from, size_t to)
 {
-	for (size_t i = 0; i < v->n_regions; i++)
+	for (size_t i = from; i < to; i++)
 		if (!v->region[i]->fine && !vv_memory_mapped(v->region[i]->p, v->region[i]->shape.len))
 			return vv_lost_memory_error(v->region[i]);
 	return 0;
+}
+
+/* Does the region begin in the page after hi, or before? */
+static bool continues(const struct vv_region *r, uintptr_t lo, uintptr_t hi)
+{
+	uintptr_t p = (uintptr_t)r->p;
+
+	return !r->fine && p >= lo && p < hi + vv_memory_page();
+}
+
+/* Thousands of small regions often lie one after the other. Such a row takes one system call. */
+static int check_mapped(const struct varve *v)
+{
+	uintptr_t lo = 0, hi = 0;
+	size_t first = 0;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i <= v->n_regions; i++) {
+		const struct vv_region *r = i < v->n_regions ? v->region[i] : NULL;
+		uintptr_t end = r && !r->fine ? (uintptr_t)r->p + r->shape.len : 0;
+
+		if (r && lo < hi && continues(r, lo, hi)) {
+			hi = end > hi ? end : hi;
+			continue;
+		}
+		if (lo < hi && !vv_memory_mapped((void *)lo, hi - lo))
+			rc = check_each_mapped(v, first, i);
+		first = i;
+		lo = end ? (uintptr_t)r->p : 0;
+		hi = end;
+	}
+	return rc;
 }
 
 /* Bytes by which the last groups of the regions extend beyond their regions. Counts copied groups
@@ -541,7 +573,7 @@ void vv_capture_wait(struct varve *v)
 
 	pthread_mutex_lock(&t->lock);
 	while (t->waiters.caller_waits_for)
-		pthread_cond_wait(&t->fault_cond, &t->lock);
+		pthread_cond_wait(&t->caller_cond, &t->lock);
 	pthread_mutex_unlock(&t->lock);
 }
 

@@ -1,8 +1,9 @@
 /* Hashes some tiles that do not fit the buffer before the call returns, where that is cheaper than
  * write-protecting them. Protecting a few scattered pages also covers all pages between them. The
  * kernel then takes several times as long as hashing those pages. So sparse tiles are hashed at
- * once if little was new in the last epoch. A tile without new content is done, without a copy and
- * without protection. Other tiles are left as they were. */
+ * once if little was new in the last epoch. The caller waits for tiles that cannot be protected, so
+ * these are hashed at once as well. A tile without new content is done, without a copy and without
+ * protection. Other tiles are left as they were. */
 #include "engine/memory/early_hash.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -104,10 +105,12 @@ static size_t overflow(const struct vv_tiles *t)
 	return k;
 }
 
-static bool is_sparse(const struct vv_tiles *t, size_t tile)
+static bool is_wanted(const struct vv_tiles *t, size_t tile)
 {
 	const struct vv_region *r = vv_tiles_region(t, tile);
 
+	if (vv_tiles_todo(t, r, tile) & vv_tiles_unprotectable(t, r, tile))
+		return true;
 	return r->tracked->method != VV_BY_WRITE_PROTECT &&
 	       FEW * __builtin_popcountll(vv_tiles_dirty(t, r, tile)) <= __builtin_popcountll(vv_tiles_groups(t, r, tile));
 }
@@ -118,7 +121,7 @@ static void fill_round(struct early_hash *g, size_t *k)
 	const struct vv_tiles *t = g->v->tiles;
 
 	for (g->n = 0; *k < t->plan.n_queue && g->n < g->room; ++*k)
-		if (is_sparse(t, t->plan.queue[*k]))
+		if (is_wanted(t, t->plan.queue[*k]))
 			g->tile[g->n++] = t->plan.queue[*k];
 }
 

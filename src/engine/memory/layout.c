@@ -187,7 +187,7 @@ static void choose_geometry(struct varve *v)
  * few tiles. After the flush: memory for cutting the index. */
 static uint64_t needed(const struct varve *v, uint64_t memory, size_t looked, size_t known)
 {
-	enum { PER_TILE = 36, PER_TILE_STORED = 14, PER_CHUNK = 8 };
+	enum { PER_TILE = 40, PER_TILE_STORED = 14, PER_CHUNK = 8 };
 	const struct vv_tiles *t = v->tiles;
 	size_t chunk = t->geometry.group_len / t->geometry.group_chunks, chunks = (size_t)(memory / chunk), groups = (size_t)(memory / t->geometry.group_len), tiles = groups / t->geometry.tile_groups;
 	size_t most = chunks + chunks / 4, entries = (known < most ? known : most) + looked, cut = entries > most ? entries * sizeof(uint32_t) : 0, ahead = vv_hash_tiles_memory(memory, chunk);
@@ -396,7 +396,7 @@ static void number_tiles(struct varve *v, struct layout_plan *p, bool same_geome
 		r->tracked->first_word = word;
 		word += r->tracked->n_groups / 64 + 1;
 		for (size_t k = 0; k < n; k++)
-			p->tile[at + k] = (struct vv_tile){ .flags = VV_TILE_OPEN };
+			p->tile[at + k] = (struct vv_tile){ .flags = VV_TILE_OPEN, .region = (uint32_t)i };
 		p->region[i] = r;
 		at += n;
 	}

@@ -124,6 +124,7 @@ struct vv_tiles {
 	pthread_mutex_t lock;
 	pthread_cond_t work_cond;  /* for the background thread: there is work */
 	pthread_cond_t fault_cond; /* for waiting threads: a tile is stored or a cell is free */
+	pthread_cond_t caller_cond; /* for the caller of the checkpoint: all tiles that it waits for are stored */
 	bool stale;           /* the regions have changed */
 	bool resize;          /* tiles of another size are due */
 	bool sized;           /* the size of the tiles was chosen once */

@@ -22,11 +22,13 @@ void vv_tiles_init(struct vv_tiles *t)
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->work_cond, NULL);
 	pthread_cond_init(&t->fault_cond, &attr);
+	pthread_cond_init(&t->caller_cond, NULL);
 	pthread_condattr_destroy(&attr);
 }
 
 void vv_tiles_fini(struct vv_tiles *t)
 {
+	pthread_cond_destroy(&t->caller_cond);
 	pthread_cond_destroy(&t->fault_cond);
 	pthread_cond_destroy(&t->work_cond);
 	pthread_mutex_destroy(&t->lock);
@@ -36,13 +38,7 @@ void vv_tiles_fini(struct vv_tiles *t)
 
 struct vv_region *vv_tiles_region(const struct vv_tiles *t, size_t tile)
 {
-	size_t i;
-
-	VV_SEARCH(i, 1, t->geometry.n_regions, t->geometry.region[i]->tracked->first_tile <= tile);
-	/* Skips regions without tiles. */
-	while (t->geometry.region[i - 1]->tracked->n_tiles == 0)
-		i--;
-	return t->geometry.region[i - 1];
+	return t->geometry.region[t->geometry.tile[tile].region];
 }
 
 static uint64_t get(const struct vv_tiles *t, const uint64_t *bits, const struct vv_region *r, size_t tile)
@@ -302,8 +298,8 @@ void vv_tiles_done(struct vv_tiles *t, size_t tile)
 	}
 	vv_tiles_free_cells(t, r, tile, held);
 	vv_write_order_done(&t->plan.order, (uint32_t)tile);
-	if (x->flags & VV_TILE_CALLER_WAITS)
-		t->waiters.caller_waits_for--;
+	if (x->flags & VV_TILE_CALLER_WAITS && --t->waiters.caller_waits_for == 0)
+		pthread_cond_broadcast(&t->caller_cond);
 	x->flags &= (uint8_t)~(VV_TILE_CALLER_WAITS | VV_TILE_READ_IN_PLACE);
 	pthread_cond_broadcast(&t->fault_cond);
 	pthread_cond_broadcast(&t->work_cond);
@@ -363,7 +359,7 @@ void vv_tiles_end(struct varve *v, bool ok)
 		struct vv_region *r = vv_tiles_region(t, t->plan.queue[k]);
 
 		vv_tiles_free_cells(t, r, t->plan.queue[k], vv_tiles_copied(t, r, t->plan.queue[k]));
-		*x = (struct vv_tile){ .flags = x->flags & VV_TILE_OPEN };
+		*x = (struct vv_tile){ .flags = x->flags & VV_TILE_OPEN, .region = x->region };
 	}
 	memset(t->geometry.todo, 0, t->geometry.n_words * sizeof(*t->geometry.todo));
 	if (ok)
@@ -382,5 +378,6 @@ void vv_tiles_end(struct varve *v, bool ok)
 		open_stored(t);
 	t->protection.is_protecting = t->waiters.broken = t->waiters.must_fail = false;
 	pthread_cond_broadcast(&t->fault_cond);
+	pthread_cond_broadcast(&t->caller_cond);
 	pthread_mutex_unlock(&t->lock);
 }

@@ -31,6 +31,7 @@ struct vv_tile {
 	/* 1 + the slot with the digests of its dirty groups' chunks, from hashing to placing */
 	uint32_t digest_slot;
 	uint32_t in_blocks; /* chunks handed to the flush and not yet written */
+	uint32_t region;    /* its number in the list of the layout */
 	uint8_t flags;
 	uint8_t queue_flags;        /* flags that only the flush uses */
 	/* Hashed: nothing changed, and nothing in it is older than the session. */

@@ -127,7 +127,9 @@ static int zero_digests(struct varve *v, struct vv_region *r)
 	if (!zero)
 		return VV_ENOMEM;
 	v->ctx.digest(zero, r->shape.chunk, &r->zero);
-	v->ctx.digest(zero, tail ? tail : r->shape.chunk, &r->zero_tail);
+	r->zero_tail = r->zero;
+	if (tail)
+		v->ctx.digest(zero, tail, &r->zero_tail);
 	vv_mem_free(zero);
 	return 0;
 }

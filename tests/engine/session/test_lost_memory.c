@@ -280,8 +280,36 @@ static void views(void)
 	ok(varve_close(v));
 }
 
+/* Small regions in a row are looked at together. The one without memory is named, wherever it is. */
+static void rows(void)
+{
+	enum { ROW = 40, BYTES = 3000 };
+	uint8_t *p = map_apart();
+	char store[PLACE_MAX], name[16];
+	varve *v;
+
+	ok(varve_open(place_path(store, "rows"), "L", "interpose=no log=error", &v));
+	for (size_t i = 0; i < ROW; i++) {
+		snprintf(name, sizeof(name), "r%zu", i);
+		ok(varve_protect(v, name, p + i * (BYTES + 96), BYTES));
+	}
+	ok(settle_checkpoint(v));
+	for (size_t i = 4; i < ROW; i += 7) {
+		uintptr_t page = ((uintptr_t)p + i * (BYTES + 96) + 4095) & ~(uintptr_t)4095;
+
+		CHECK(munmap((void *)page, 4096) == 0);
+		snprintf(name, sizeof(name), "r%zu", page >= (uintptr_t)p + i * (BYTES + 96) + BYTES ? i + 1 : i);
+		refused(varve_checkpoint(v), name, "");
+		CHECK(mmap((void *)page, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == (void *)page);
+		ok(settle_checkpoint(v));
+	}
+	ok(varve_close(v));
+	munmap(p, LEN);
+}
+
 int main(void)
 {
+	rows();
 	static const char *const trackers[] = { "tracker=mprotect", "tracker=digest", "tracker=auto buffer=64KiB" };
 
 	restarts("codec=none");
