@@ -65,39 +65,40 @@ class Signature:
     """Where collected tensors and arrays are. While a Plan keeps their memory, the same places are the same regions."""
 
     def __init__(self, collected: Collected):
-        each, tensors = torch.Tensor, collected.tensors
-        self.paths, self.tensors = collected.paths, tensors
-        self.odd: list[int] = []
-        self.addresses: list[int] = []
-        self.arrays = _array_places(collected)
+        tensors = collected.tensors
+        self.paths, self.tensors, self.arrays = collected.paths, tensors, _array_places(collected)
+        self.places: list[typing.Any] | None = None
         try:
             self.odd = [i for i, t in enumerate(tensors) if t.is_complex() or t.is_neg() or not t.is_contiguous()]
-            self.addresses = list(map(each.data_ptr, tensors))
+            self.bits, self.kinds = self._bits(tensors), _kinds(tensors)
+            self.places = list(_places(tensors))
         except (RuntimeError, NotImplementedError):  # a tensor without memory, which Layout refuses by name
-            return
-        self.sizes, self.kinds = list(map(each.size, tensors)), list(map(_KIND, tensors))
-        self.types, self.negative = list(map(type, tensors)), list(map(each.is_neg, tensors))
-        self.contiguous = list(map(each.is_contiguous, tensors))
-        self.bits = self._bits(tensors)
+            pass
 
     def _bits(self, tensors: list[torch.Tensor]) -> list[typing.Any]:
         """Of tensors that are not contiguous, or of complex numbers."""
         return [(t.stride(), t.is_conj(), t.is_neg()) for t in map(tensors.__getitem__, self.odd)]
 
     def holds(self, collected: Collected) -> bool:
-        """Is everything where it was? There may be thousands of tensors, so each question is one pass in C that keeps no objects."""
-        each, now, same = torch.Tensor, collected.tensors, operator.eq
-        if self.paths != collected.paths or len(self.addresses) != len(now) or self.arrays != _array_places(collected):
+        """Is everything where it was? There may be thousands of tensors, so they are compared in one pass in C, which keeps no objects."""
+        now = collected.tensors
+        if self.places is None or self.paths != collected.paths or self.arrays != _array_places(collected):
             return False
         try:
-            return (all(map(same, map(each.data_ptr, now), self.addresses)) and all(map(same, map(each.size, now), self.sizes)) and
-                    all(map(same, map(_KIND, now), self.kinds)) and all(map(same, map(each.is_contiguous, now), self.contiguous)) and
-                    self._bits(now) == self.bits and (all(map(operator.is_, now, self.tensors)) or self._has_same_kinds(now)))
+            return (all(map(operator.eq, _places(now), self.places)) and self._bits(now) == self.bits and
+                    (all(map(operator.is_, now, self.tensors)) or _kinds(now) == self.kinds))
         except (RuntimeError, NotImplementedError):
             return False
 
-    def _has_same_kinds(self, now: list[torch.Tensor]) -> bool:
-        return list(map(type, now)) == self.types and list(map(torch.Tensor.is_neg, now)) == self.negative
+
+def _places(tensors: list[torch.Tensor]) -> typing.Iterator[typing.Any]:
+    each = torch.Tensor
+    return zip(map(each.data_ptr, tensors), map(each.size, tensors), map(_KIND, tensors), map(each.is_contiguous, tensors))
+
+
+def _kinds(tensors: list[torch.Tensor]) -> list[typing.Any]:
+    """An object keeps these."""
+    return list(zip(map(type, tensors), map(torch.Tensor.is_neg, tensors)))
 
 
 def _array_places(collected: Collected) -> list[typing.Any]:

@@ -151,7 +151,8 @@ class Writer(_storage.StorageWriter):  # type: ignore[misc,name-defined]
     # ---- an epoch ----------------------------------------------------------------------------------------------------
 
     def _write(self, plan: typing.Any, planner: typing.Any) -> list[typing.Any]:
-        tensors, texts = [], []
+        tensors: list[typing.Any] = []
+        texts: list[typing.Any] = []
         for item in plan.items:
             data = planner.resolve_data(item)
             is_tensor = isinstance(data, torch.Tensor)
@@ -317,7 +318,7 @@ class Reader(_storage.StorageReader):  # type: ignore[misc,name-defined]
         found = self._items[item.storage_index]
         epoch = self._of(found.rank)
         if found.view is None:
-            planner.load_bytes(item, io.BytesIO(epoch[found.region].read_bytes()))
+            planner.load_bytes(item, io.BytesIO(epoch[typing.cast(str, found.region)].read_bytes()))
             return
         target = planner.resolve_tensor(item)
         to = target.detach()

@@ -77,7 +77,7 @@ def _of_interface(name: str, value: typing.Any) -> Memory:
     if read_only:
         raise ValueError(f"array '{name}' is read-only, and a restart could not fill it; declare a writable array")
     fields = _fields(dtype) if len(interface["shape"]) == 1 and hasattr(dtype, "fields") else ()
-    if fields:
+    if fields and dtype is not None:
         return Memory(address, RECORD, tuple(interface["shape"]), str(dtype), None, value, fields, dtype.itemsize)
     special = typestr[1] == "V" or typestr[1:] == "f1"
     return _memory(name, address, typestr, str(dtype) if special else typestr, tuple(interface["shape"]), value)
@@ -97,7 +97,7 @@ def _of_buffer(name: str, value: typing.Any) -> Memory:
     size = view.itemsize
     typestr = f"{'|' if size == 1 else _NATIVE}{kind}{size}" if kind else f"|V{size}"
     address = ctypes.addressof((ctypes.c_char * view.nbytes).from_buffer(view))
-    return _memory(name, address, typestr, typestr, view.shape, view)
+    return _memory(name, address, typestr, typestr, tuple(view.shape or ()), view)
 
 
 class _DLTensor(ctypes.Structure):

@@ -19,7 +19,7 @@ _PEER = -11
 _SIGN = -2**63
 _int, _u32, _u64, _size, _void = ctypes.c_int, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p
 _out = ctypes.POINTER(ctypes.c_void_p)
-_FUNCTIONS = {
+_FUNCTIONS: dict[str, list[typing.Any]] = {
     "bcast": [_void, _void, _size, _u32, _out],
     "allreduce": [_void, _void, _size, _int, _out],
     "allgather": [_void, _void, _void, _size, _out],
@@ -32,7 +32,7 @@ _FUNCTIONS = {
     "close": [_void],
 }
 _RESULTS: dict[str, typing.Any] = {"message": _void, "absent": _void, "close": None}
-_TYPES = {name: ctypes.CFUNCTYPE(_RESULTS.get(name, _int), *arguments) for name, arguments in _FUNCTIONS.items()}
+_TYPES: dict[str, typing.Any] = {name: ctypes.CFUNCTYPE(_RESULTS.get(name, _int), *arguments) for name, arguments in _FUNCTIONS.items()}
 
 
 class _Comm(ctypes.Structure):

@@ -139,13 +139,13 @@ class _Arrays:
         self.names = ctypes.create_string_buffer(b"\0".join(names) + b"\0")
         shapes = [n for m in memory.values() for n in m.shape]
         self.shapes = (ctypes.c_size_t * len(shapes))(*shapes)
-        name, shape, rows = ctypes.addressof(self.names), ctypes.addressof(self.shapes), []
+        name, shape = ctypes.addressof(self.names), ctypes.addressof(self.shapes)
+        rows: list[int] = []
         for text, m in zip(names, memory.values()):
             rows += (name, m.address, m.type, len(m.shape), shape)
             name += len(text) + 1
             shape += ctypes.sizeof(ctypes.c_size_t) * len(m.shape)
-        self.rows = struct.pack("@" + "PPiiP" * len(names), *rows)
-        self.table = ctypes.cast(self.rows, ctypes.POINTER(Array))
+        self.table = (Array * len(names)).from_buffer_copy(struct.pack("@" + "PPiiP" * len(names), *rows))
 
 
 class Session(Parts, collections.abc.MutableMapping):
@@ -222,7 +222,7 @@ class Session(Parts, collections.abc.MutableMapping):
             if name in self._arrays and self._arrays[name] is value and self._handle.memory[name].declares_as(memory):
                 return
             if memory.fields:
-                fields = (Field * len(memory.fields))(*((f.encode(), *rest) for f, *rest in memory.fields))
+                fields = (Field * len(memory.fields))(*[Field(f.encode(), *rest) for f, *rest in memory.fields])
                 check(native().varve_protect_records(pointer, encode("name", name), memory.address, shape[0], memory.record, fields, len(fields)))
             else:
                 check(native().varve_protect_array(pointer, encode("name", name), memory.address, memory.type, len(shape), shape))
@@ -484,7 +484,8 @@ class Session(Parts, collections.abc.MutableMapping):
     def _take_values(self, pointer: int) -> None:
         epoch = native().varve_epoch(pointer)
         where = f"epoch {epoch} of lineage '{self._lineage}'"
-        values, notes = {}, {}
+        values: dict[str, typing.Any] = {}
+        notes: dict[str, list] = {}
         try:
             values, notes = _values.unpack(self._read(pointer, epoch, _values.REGION), where)
         except NotFound:

@@ -164,7 +164,8 @@ class Epoch(collections.abc.Mapping):
         """Regions, values and notes."""
         if self._found is None:
             regions = self._reader.regions(self.number, self._rank)
-            values, notes = {}, {}
+            values: dict[str, typing.Any] = {}
+            notes: dict[str, list] = {}
             if _values.REGION in regions:
                 type_, size, shape, _ = regions.pop(_values.REGION)
                 text = Region(self, _values.REGION, type_, size, shape, None).read_bytes()
@@ -288,7 +289,8 @@ def _ranges(index: typing.Any, shape: tuple[int, ...], name: str) -> tuple[list[
     if len(index) - 1 > len(shape):
         raise IndexError(f"region '{name}' has {len(shape)} dimension(s), and the index has {len(index) - 1}")
     index = (*index[:at], *[slice(None)] * (len(shape) - len(index) + 1), *index[at + 1:])
-    box, rest = [], []
+    box: list[range] = []
+    rest: list[slice | int] = []
     for i, n in zip(index, shape):
         if isinstance(i, slice):
             wanted = range(*i.indices(n))

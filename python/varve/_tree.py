@@ -83,7 +83,7 @@ class Encoder:
                       f"and never pickles; store its state_dict() or its parts")
 
 
-_MAPS = {dict: "dict", collections.OrderedDict: "OrderedDict", collections.Counter: "Counter"}
+_MAPS: dict[type, str] = {dict: "dict", collections.OrderedDict: "OrderedDict", collections.Counter: "Counter"}
 _SEQUENCES: dict[type, str] = {tuple: "tuple", set: "set", frozenset: "frozenset"}
 _MAKERS: dict[str, typing.Callable[[typing.Any], typing.Any]] = {
     "dict": dict, "OrderedDict": collections.OrderedDict, "Counter": lambda pairs: collections.Counter(dict(pairs)),
@@ -134,7 +134,8 @@ class Decoder:
         if kind == "torch.Size":
             return sys.modules["torch"].Size(v)
         if kind in ("bytes", "bytearray"):
-            return (bytes if kind == "bytes" else bytearray)(base64.b64decode(v, validate=True))
+            content = base64.b64decode(v, validate=True)
+            return content if kind == "bytes" else bytearray(content)
         if kind == "complex":
             return complex(*v)
         if kind == "torch.dtype":

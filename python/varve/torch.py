@@ -13,6 +13,7 @@ import torch
 
 from ._checkpointer import NODES, VIEWS, Checkpointer, Collected, Filling, Plan, Stored, nodes_text
 from ._native import Damaged, Invalid, NotFound, RegionInfo, check, encode, native
+from ._safetensors import load as load_safetensors, save as save_safetensors
 from ._session import Session
 from ._store import Epoch, Region, Store
 from ._tree import Decoder, Refused
@@ -20,7 +21,7 @@ from ._tree import Decoder, Refused
 if typing.TYPE_CHECKING:
     from ._dcp import Reader, Writer
 
-__all__ = ["Checkpointer", "RandomState", "Reader", "Refused", "Writer", "load", "save"]
+__all__ = ["Checkpointer", "RandomState", "Reader", "Refused", "Writer", "load", "load_safetensors", "save", "save_safetensors"]
 
 
 def __getattr__(name: str) -> typing.Any:
@@ -76,7 +77,8 @@ def save(obj: typing.Any, place: str | os.PathLike, *, label: str | None = None,
         raise Invalid(f"{place!r} names an epoch; save() makes the next one, and label= gives it a name")
     collected = Collected({"": obj}, keeps=False)
     plan = Plan(collected)
-    with Session(store, lineage, **{"mode": "sync", **options}) as v:
+    options.setdefault("mode", "sync")
+    with Session(store, lineage, **options) as v:
         plan.refresh()
         v._declare_all(plan.memory)
         if label is not None:

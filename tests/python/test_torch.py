@@ -22,7 +22,7 @@ torch = package.torch()
 import numpy as np
 import varve
 import varve.torch
-from varve import _checkpointer, _native
+from varve import _checkpointer, _native, _safetensors
 
 CHECKPOINTS = int(os.environ.get("VARVE_TEST_CHECKPOINTS", "40"))  # of the test in which training goes on meanwhile
 
@@ -565,6 +565,51 @@ class Damage(Case):
         self.assertGreater(refused, 100)
 
 
+class Safetensors(Case):
+    def test_round_trip(self):
+        t = torch.randn(4, 6)
+        state = {"a": {"w": t, "part": t[:, ::2], "t": t.t()}, "list": [torch.tensor(3, dtype=torch.int64), torch.tensor(True)], "empty": torch.empty(0, 3), "step": 7,
+                 "half": torch.randn(3).half(), "b": torch.randn(3).bfloat16(), "p": torch.nn.Parameter(torch.ones(2)), "é": torch.arange(5, dtype=torch.uint8)}
+        varve.torch.save(state, self.place())
+        path = self.folder / "x.safetensors"
+        self.assertEqual(varve.torch.save_safetensors(varve.torch.load(self.place()), path), ["step"])
+        found = varve.torch.load_safetensors(path)
+        expected = {"a.w": t, "a.part": t[:, ::2], "a.t": t.t(), "list.0": state["list"][0], "list.1": state["list"][1], **{k: state[k] for k in ("empty", "half", "b", "p", "é")}}
+        self.assertEqual(set(found), set(expected))
+        for name, value in expected.items():
+            self.assertTrue(found[name].dtype == value.dtype and torch.equal(found[name], value), name)
+        self.assertEqual(list(self.folder.glob("*.part")), [])
+
+    def test_refused(self):
+        for value, word in (({"x": torch.ones(2, dtype=torch.complex64)}, "complex64"), ({"a": {"b": torch.ones(1)}, "a.b": torch.ones(1)}, "two tensors")):
+            with self.assertRaisesRegex(varve.Invalid, word):
+                varve.torch.save_safetensors(value, self.folder / "x")
+        with self.assertRaisesRegex(varve.torch.Refused, "'x'.*sparse"):
+            varve.torch.save_safetensors({"x": torch.eye(3).to_sparse()}, self.folder / "x")
+
+    def test_hostile(self):
+        path, rng, damaged = self.folder / "x", random.Random(3), 0
+        varve.torch.save_safetensors({"a": torch.arange(6.0).reshape(2, 3), "b": torch.ones(5, dtype=torch.int16)}, path)
+        good = path.read_bytes()
+        length = int.from_bytes(good[:8], "little")
+        texts = [good[:n] for n in (0, 7, 8, 40, len(good) - 1)] + [b"\xff" * 8 + good[8:]]
+        for _ in range(300):
+            header = json.loads(good[8:8 + length])
+            spoil(rng, header)
+            text = json.dumps(header).encode()
+            texts.append(len(text).to_bytes(8, "little") + text + good[8 + length:])
+        for shape in ([0, 2**62, 2**62], [0, 2**64], [2**64, 0]):
+            text = json.dumps({"a": {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}}).encode()
+            texts.append(len(text).to_bytes(8, "little") + text)
+        for text in texts:
+            path.write_bytes(text)
+            try:
+                varve.torch.load_safetensors(path)
+            except varve.Damaged:
+                damaged += 1
+        self.assertGreater(damaged, 100)
+
+
 def spoil(rng, value):
     """Replaces something in a JSON value."""
     spots = []
@@ -582,7 +627,7 @@ def spoil(rng, value):
 
 class Documentation(Case):
     def test_doctests(self):
-        for module in (varve.torch, _checkpointer):
+        for module in (varve.torch, _checkpointer, _safetensors):
             self.assertEqual(doctest.testmod(module).failed, 0)
 
     def test_pages(self):

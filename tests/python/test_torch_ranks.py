@@ -117,7 +117,7 @@ class Killed(Case):
         """The loss curve is that of an undisturbed run, bit for bit."""
         rng = random.Random(1)
         for n in (1, 2, 4):
-            steps = 60
+            steps = 20 * KILLS
             ranks.run(n, example, self.folder, self.folder / f"whole{n}", self.folder / "whole.json", steps, init=False)
             store, result, killed = self.folder / f"store{n}", self.folder / f"killed{n}.json", 0
             for i in range(KILLS):
