@@ -15,7 +15,7 @@ import torch.distributed as dist
 
 from ._declare import MAX_DIMS, Memory, memory_of
 from ._native import LATEST, Damaged, Invalid, Mismatch, NotFound, RegionInfo, check, encode, native
-from ._session import DoneFunction, Group, Session
+from ._session import DoneFunction, Group, Session, alone
 from ._tensors import BY_DTYPE, Layout, View, view_of
 from ._tree import Decoder, Encoder, Kept, leaves_of
 
@@ -346,6 +346,8 @@ def _is_array(value: typing.Any) -> bool:
 
 def _check_object(name: str, value: typing.Any) -> None:
     has_state = callable(getattr(value, "state_dict", None)) and callable(getattr(value, "load_state_dict", None))
+    if isinstance(value, type):
+        raise TypeError(f"'{name}' is the class {value.__name__}; protect an object of it")
     if not has_state and type(value) is not dict and not isinstance(value, torch.Tensor) and not _is_array(value):
         raise TypeError(f"'{name}' is of type {type(value).__name__}; protect tensors, arrays, a dict, and objects with state_dict() and "
                         f"load_state_dict(), such as models, optimizers and schedulers")
@@ -361,9 +363,10 @@ def _keys(node: typing.Any) -> set[str]:
 def _check_keys(name: str, theirs: set[str], mine: set[str], where: str) -> None:
     """Of a model: nothing is changed if it has other tensors than the epoch."""
     missing, extra = sorted(mine - theirs), sorted(theirs - mine)
-    if missing or extra:
-        raise Mismatch(f"'{name}' is another model than in {where}: there is no {', '.join(missing[:5]) or 'lack'}"
-                       f"{' and others' if len(missing) > 5 else ''}; the program has no {', '.join(extra[:5]) or 'lack'}{' and others' if len(extra) > 5 else ''}")
+    differences = [f"{who} has no {', '.join(keys[:5])}{' and others' if len(keys) > 5 else ''}" for who, keys in
+                   (("the epoch", missing), ("the program", extra)) if keys]
+    if differences:
+        raise Mismatch(f"'{name}' is another model than in {where}: {'; '.join(differences)}")
 
 
 def _load_optimizer(name: str, optimizer: torch.optim.Optimizer, state: dict[str, typing.Any], where: str) -> None:
@@ -444,6 +447,10 @@ class Checkpointer:
         self._plan: Plan | None = None
         self.session = Session(store, lineage, _group=group_of(group), **options)
 
+    @property
+    def _handle(self) -> typing.Any:
+        return self.session._handle
+
     def __enter__(self) -> Checkpointer:
         return self
 
@@ -453,6 +460,7 @@ class Checkpointer:
     def __repr__(self) -> str:
         return f"<varve.torch.Checkpointer {', '.join(self._objects)} in {self.session!r}>"
 
+    @alone
     def protect(self, **objects: typing.Any) -> None:
         """Adds objects to save, or replaces them: models, optimizers, schedulers, scalers, loaders and other objects with state_dict() and
         load_state_dict(); a dict of plain values, tensors and arrays; a tensor; an array. None removes an object."""
@@ -481,6 +489,7 @@ class Checkpointer:
         old.update(plan.memory)  # the tensors of now keep it
         return plan
 
+    @alone
     def checkpoint(self, label: str | None = None) -> int:
         """Saves the present state as a new epoch, and returns its number. The state may be changed when the call returns."""
         collected = self._collect()
@@ -497,6 +506,7 @@ class Checkpointer:
             self.session._write(pointer, NODES, nodes_text(collected.nodes))
         return self.session.checkpoint()
 
+    @alone
     def restart(self, epoch: int | str | None = None) -> bool:
         """Restores the state from an epoch: a number, a label, or the newest intact epoch.
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import collections.abc
 import ctypes
+import functools
 import os
 import queue
 import struct
@@ -56,6 +57,7 @@ class _Handle:
         self.pid = os.getpid()
         self.memory: dict[str, Memory] = {}
         self.texts: dict[str, _values.Buffer] = {}
+        self.lock = threading.RLock()  # of calls that consist of several calls of the library
         self.change = threading.Condition()
         self.inside = 0
         self.is_closed = False
@@ -131,6 +133,20 @@ class _Done:
             self.thread.join()
 
 
+_Call = typing.TypeVar("_Call", bound=typing.Callable[..., typing.Any])
+
+
+def alone(call: _Call) -> _Call:
+    """A method of a session that other threads do not enter meanwhile. In a child of fork, and after close(), it raises Invalid."""
+    @functools.wraps(call)
+    def locked(self: typing.Any, *arguments: typing.Any, **more: typing.Any) -> typing.Any:
+        with self._handle:
+            pass
+        with self._handle.lock:
+            return call(self, *arguments, **more)
+    return typing.cast(_Call, locked)
+
+
 class _Arrays:
     """A table of struct varve_array, made of a few blocks of memory: thousands of arrays are declared at once."""
 
@@ -201,6 +217,7 @@ class Session(Parts, collections.abc.MutableMapping):
     def __getitem__(self, name: str) -> typing.Any:
         return self._plain[name] if name in self._plain else self._arrays[name]
 
+    @alone
     def __setitem__(self, name: str, value: typing.Any) -> None:
         value = plain(value)
         if type(name) is not str or not name or name == _values.REGION:
@@ -238,6 +255,7 @@ class Session(Parts, collections.abc.MutableMapping):
             self._handle.memory.update(memory)
             self._arrays.update({name: m.keep for name, m in memory.items()})
 
+    @alone
     def __delitem__(self, name: str) -> None:
         if name in self._plain:
             del self._plain[name]
@@ -255,6 +273,7 @@ class Session(Parts, collections.abc.MutableMapping):
 
     # ---- checkpoint --------------------------------------------------------------------------------------------------
 
+    @alone
     def checkpoint(self) -> int:
         """Saves the present content as a new epoch, and returns its number.
 
@@ -358,6 +377,7 @@ class Session(Parts, collections.abc.MutableMapping):
 
     # ---- restart -----------------------------------------------------------------------------------------------------
 
+    @alone
     def restart(self, epoch: int | str | None = None) -> bool:
         """Fills all arrays and values from an epoch: a number, a label, or the newest intact epoch.
 
@@ -375,6 +395,7 @@ class Session(Parts, collections.abc.MutableMapping):
                 self._restart_older(pointer, damage)
         return True
 
+    @alone
     def load(self, epoch: int | str | None = None) -> bool:
         """As restart(), but arrays that are not declared are made and declared: v[name] is then a new array of NumPy.
 

@@ -13,6 +13,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 import warnings
 
@@ -344,7 +345,11 @@ class Training(Case):
         program.train(2)
         ck.checkpoint()
         before = copy.deepcopy(program.model.state_dict())
-        for model, word in ((torch.nn.Linear(3, 2), "another model.*a.bias"), (torch.nn.Sequential(Tiny()), "0.a.bias")):
+        with self.assertRaisesRegex(TypeError, "the class Linear"):
+            ck.protect(model=torch.nn.Linear)
+        wider = Tiny()
+        wider.more = torch.nn.Linear(1, 1)
+        for model, word in ((torch.nn.Linear(3, 2), "another model.*a.bias"), (torch.nn.Sequential(Tiny()), "0.a.bias"), (wider, "the epoch has no more.bias, more.weight$")):
             ck.protect(model=model)
             with self.assertRaisesRegex(varve.Mismatch, word):
                 ck.restart()
@@ -463,6 +468,34 @@ class Training(Case):
         long["a\0b"] = torch.ones(1)
         varve.torch.save(long, self.place("long"))
         self.equal(varve.torch.load(self.place("long")), long)
+
+    def test_threads(self):
+        """Threads that checkpoint while others change what there is: every epoch can be read."""
+        state, errors = {f"t{i}": torch.zeros(5000) for i in range(20)}, []
+        ck = self.open(keep=100)
+        ck.protect(state=state)
+
+        def use(k):
+            try:
+                for j in range(12):
+                    if k == 0:
+                        state[f"x{j % 3}"] = torch.ones(100 + j)
+                    elif k == 1:
+                        state.pop(f"x{j % 3}", None)
+                    ck.checkpoint()
+            except Exception as e:
+                errors.append(e)
+
+        threads = [threading.Thread(target=use, args=(k,)) for k in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        ck.wait()
+        errors = [e for e in errors if not isinstance(e, RuntimeError)]  # the dict changed while it was read
+        self.assertEqual(errors, [])
+        for e in varve.Store(self.store)["l"]:
+            varve.torch.load(self.place() + f"@{e.number}")
 
     def test_nothing_is_kept(self):
         """Objects of Python are freed: neither checkpoints nor restarts add any."""
