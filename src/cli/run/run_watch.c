@@ -2,8 +2,10 @@
 #include "base/child.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/mem.h"
 #include "cli/run/listener.h"
 #include "cli/run/run_command.h"
+#include "cli/run/run_drain.h"
 #include "cli/run/run_env.h"
 #include "cli/run/run_epochs.h"
 #include "cli/run/run_events.h"
@@ -98,6 +100,13 @@ static int begin_anew(struct run_watch *w)
 	return rc;
 }
 
+/* Is the newest epoch here the newest of all stores? Then the program restarts from it even if a tier
+ * cannot be reached. */
+static bool is_watched(const struct run_watch *w)
+{
+	return w->next == UINT64_MAX && w->died > 0 && w->run.newest && vv_conf_text(&w->plan->job->conf, "tiers")[0];
+}
+
 static int start(struct run_watch *w)
 {
 	const struct vv_run_plan *p = w->plan;
@@ -111,7 +120,7 @@ static int start(struct run_watch *w)
 		rc = vv_run_epochs_newest(&w->epochs, UINT64_MAX, &w->run.newest);
 	w->run.base = w->next == UINT64_MAX ? w->run.newest : w->next;
 	if (rc == 0)
-		rc = vv_run_env_restart(w->next);
+		rc = vv_run_env_restart(is_watched(w) ? w->run.newest : w->next);
 	if (rc == 0 && p->ranks) { /* its words contain the environment */
 		vv_run_launch_fini(&w->launch);
 		rc = vv_run_launch_init(&w->launch, p);
@@ -372,6 +381,19 @@ static void find_unreported_epochs(struct run_watch *w)
 		handle_durable(w, epoch);
 }
 
+/* The machine may be switched off before the next copy by the program. */
+static void drain(struct run_watch *w)
+{
+	char *tier = vv_run_drain_tier(w->plan);
+	uint64_t epoch = 0;
+
+	if (tier && vv_run_drain(&w->epochs, tier, &epoch) < 0)
+		WARN(w, "undrained", 0, "the newest epoch in '%s' has no copy in tier '%s': %s", w->plan->store, tier, vv_err_last());
+	else if (epoch)
+		REPORT(w, "drained", epoch, "epoch %" PRIu64 " was copied from '%s' to tier '%s'", epoch, w->plan->store, tier);
+	vv_mem_free(tier);
+}
+
 static void handle_signal(struct run_watch *w, int sig)
 {
 	switch (sig) {
@@ -430,6 +452,7 @@ static void supervise_run(struct run_watch *w)
 		}
 	}
 	find_unreported_epochs(w);
+	drain(w);
 }
 
 /* ---- again? ---------------------------------------------------------------------------------- */
