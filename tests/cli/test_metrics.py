@@ -46,6 +46,19 @@ def triples(lines):
     return zip(lines[::3], lines[1::3], lines[2::3])
 
 
+class Tiers(command.Case):
+    def test_newest_epoch_of_each(self):
+        metrics, tier, other = self.folder / "node", self.folder / "tier", self.folder / "other"
+        metrics.mkdir()
+        for i in range(5):
+            self.file("data", command.noise(4096))
+            self.varve("pack", "-o", f"metrics={metrics}", "-o", f"tiers={tier} every=2; {other} every=3", self.store, "a", "data")
+        text = (metrics / "varve-a.r0.prom").read_text()
+        self.assertEqual(text.count("# TYPE varve_tier_epoch gauge\n"), 1)
+        found = re.findall(r'\nvarve_tier_epoch\{store="([^"]*)",lineage="a",rank="0"\} (\d+)(?=\n)', text)
+        self.assertEqual(found, [(str(tier), "4"), (str(other), "3")])
+
+
 class Metrics(command.Case):
     def setUp(self):
         super().setUp()

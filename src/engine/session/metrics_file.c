@@ -7,6 +7,7 @@
 #include "base/own_fds.h"
 #include "base/utf8.h"
 #include "engine/session/background.h"
+#include "engine/session/tiers.h"
 #include "store/store.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -81,6 +82,28 @@ static void add_quoted(struct vv_buf *b, const char *s)
 	vv_buf_add(b, "\"", 1);
 }
 
+/* The newest epoch of each tier. */
+struct tier_rows {
+	struct vv_buf *b;
+	const char *lineage;
+	uint32_t rank;
+	bool begun;
+};
+
+static void add_tier(void *arg, const char *url, uint64_t newest)
+{
+	struct tier_rows *t = arg;
+
+	if (!t->begun)
+		vv_buf_printf(t->b, "# HELP varve_tier_epoch Number of the newest epoch that was copied to the tier; 0: none, or unknown.\n# TYPE varve_tier_epoch gauge\n");
+	t->begun = true;
+	vv_buf_printf(t->b, "varve_tier_epoch{store=");
+	add_quoted(t->b, url);
+	vv_buf_printf(t->b, ",lineage=");
+	add_quoted(t->b, t->lineage);
+	vv_buf_printf(t->b, ",rank=\"%u\"} %" PRIu64 "\n", t->rank, newest);
+}
+
 static void add_rows(struct vv_buf *b, const char *store, const char *lineage, uint32_t rank, const struct vv_metrics *m)
 {
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -130,14 +153,18 @@ static int replace(const char *path, const char *tmp, const struct vv_buf *b)
 	return rc;
 }
 
-int vv_metrics_file_write(const char *folder, const char *store, const char *lineage, uint32_t rank, const struct vv_metrics *m)
+static int write_file(struct varve *v, const char *folder)
 {
+	const char *lineage = v->ctx.lineage.name;
+	uint32_t rank = v->ctx.rank;
 	char *path = vv_mem_printf("%s/varve-%s.r%u.prom", folder, lineage, rank);
 	char *tmp = vv_mem_printf("%s/.varve-%s.r%u.prom-%ld", folder, lineage, rank, (long)getpid());
 	struct vv_buf b = { 0 };
 	int rc = path && tmp ? 0 : VV_ENOMEM;
 
-	add_rows(&b, store, lineage, rank, m);
+	add_rows(&b, v->ctx.store->url, lineage, rank, &v->background->metrics);
+	if (rank == 0) /* it copies */
+		vv_tiers_each(v, add_tier, &(struct tier_rows){ .b = &b, .lineage = lineage, .rank = rank });
 	if (rc == 0)
 		rc = vv_buf_check(&b);
 	if (rc == 0)
@@ -158,7 +185,7 @@ void vv_metrics_file_update(struct varve *v)
 		return;
 	vv_err_save(0, &error);
 	m->epoch = v->tip.epoch;
-	if (vv_metrics_file_write(folder, v->ctx.store->url, v->ctx.lineage.name, v->ctx.rank, m) < 0)
+	if (write_file(v, folder) < 0)
 		vv_log_warn("metrics are not written: %s", vv_err_last());
 	vv_err_restore(&error);
 }

@@ -19,9 +19,8 @@ struct vv_metrics {
 
 /* Adds an epoch with a known result. */
 void vv_metrics_file_count(struct vv_metrics *m, const struct varve_stats *st, int rc);
-/* Replaces the file of this rank: a reader sees the old content or the new one. */
-int vv_metrics_file_write(const char *folder, const char *store, const char *lineage, uint32_t rank, const struct vv_metrics *m);
-/* Writes the state of the session, if the option `metrics` is set. A failure is a warning. The last
+/* Writes the state of the session, if the option `metrics` is set. A reader of the file sees the old
+ * content or the new one. A failure is a warning. The last
  * error of the thread stays. */
 void vv_metrics_file_update(struct varve *v);
 
