@@ -46,6 +46,7 @@ varve_optional(ZSTD libzstd zstd.h zstd)
 varve_optional(LZ4 liblz4 lz4.h lz4)
 varve_optional(ZLIB zlib zlib.h z)
 varve_optional(SZIP libaec szlib.h sz)
+varve_optional(ISAL libisal isa-l/erasure_code.h isal)
 
 # libcurl is loaded when it is needed (src/store/s3_curl.c): only its header is wanted here.
 set(VARVE_WITH_CURL AUTO CACHE STRING "libcurl: AUTO, ON or OFF")

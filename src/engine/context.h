@@ -88,6 +88,7 @@ struct vv_tip {
 	uint64_t highest_at_open;
 	uint64_t era;     /* the first epoch of this session's era (core/format/era_table.h), */
 	uint64_t token;   /* and that era's token */
+	uint64_t oldest;  /* new layers refer to no content of older epochs that the index has */
 	/* failed epochs from here to the highest may have left files; 0 = none */
 	uint64_t first_failed;
 	bool written_here; /* this session wrote `epoch`, so the regions know their parents */

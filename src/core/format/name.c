@@ -84,6 +84,12 @@ void vv_name_bundle(char out[VV_NAME_MAX], const char *lineage, uint64_t epoch, 
 		 epoch / VV_NAME_EPOCHS_PER_FOLDER, epoch, first, last);
 }
 
+void vv_name_parity(char out[VV_NAME_MAX], const char *lineage, uint64_t epoch, uint32_t rank, uint32_t ranks)
+{
+	snprintf(out, VV_NAME_MAX, "%s/%08" PRIu64 "/%010" PRIu64 ".r%" PRIu32 "-of-%" PRIu32 ".parity", lineage,
+		 epoch / VV_NAME_EPOCHS_PER_FOLDER, epoch, rank, ranks);
+}
+
 void vv_name_label(char out[VV_NAME_MAX], const char *lineage, uint64_t epoch, const char *label)
 {
 	snprintf(out, VV_NAME_MAX, "%s/%08" PRIu64 "/%010" PRIu64 ".%s.label", lineage, epoch / VV_NAME_EPOCHS_PER_FOLDER, epoch, label);
@@ -138,6 +144,26 @@ bool vv_name_parse_bundle(const char *s, uint64_t *epoch, uint32_t *first, uint3
 	*epoch = (uint64_t)e;
 	*first = (uint32_t)from;
 	*last = (uint32_t)to;
+	return true;
+}
+
+bool vv_name_parse_parity(const char *s, uint64_t *epoch, uint32_t *rank, uint32_t *ranks)
+{
+	int64_t e = digits(&s, 10), r, n;
+
+	if (e < 1 || strncmp(s, ".r", 2) != 0)
+		return false;
+	s += 2;
+	r = digits(&s, 0);
+	if (r < 0 || strncmp(s, "-of-", 4) != 0)
+		return false;
+	s += 4;
+	n = digits(&s, 0);
+	if (n <= r || n > VV_MAX_RANKS || strcmp(s, ".parity") != 0)
+		return false;
+	*epoch = (uint64_t)e;
+	*rank = (uint32_t)r;
+	*ranks = (uint32_t)n;
 	return true;
 }
 

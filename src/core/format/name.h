@@ -24,6 +24,9 @@ void vv_name_layer(char out[VV_NAME_MAX], const char *lineage, uint64_t epoch, u
 /* The file that holds the layers of ranks first..last side by side. */
 void vv_name_bundle(char out[VV_NAME_MAX], const char *lineage, uint64_t epoch, uint32_t first, uint32_t last);
 
+/* The parity that rank `rank` of `ranks` stores for an epoch. */
+void vv_name_parity(char out[VV_NAME_MAX], const char *lineage, uint64_t epoch, uint32_t rank, uint32_t ranks);
+
 void vv_name_label(char out[VV_NAME_MAX], const char *lineage, uint64_t epoch, const char *label);
 
 enum vv_name_kind { VV_NAME_OTHER, VV_NAME_IS_COMMIT, VV_NAME_IS_LAYER };
@@ -31,6 +34,7 @@ enum vv_name_kind { VV_NAME_OTHER, VV_NAME_IS_COMMIT, VV_NAME_IS_LAYER };
 /* Parses one component of an object's name, as listed. */
 enum vv_name_kind vv_name_parse(const char *s, uint64_t *epoch, uint32_t *rank);
 bool vv_name_parse_bundle(const char *s, uint64_t *epoch, uint32_t *first, uint32_t *last);
+bool vv_name_parse_parity(const char *s, uint64_t *epoch, uint32_t *rank, uint32_t *ranks);
 /* false: it is no label, or not one that vv_name_check_label allows. */
 bool vv_name_parse_label(const char *s, uint64_t *epoch, char label[VV_NAME_LABEL_MAX + 1]);
 /* A folder's number, or -1. */

@@ -72,7 +72,7 @@ static int load_rank(struct other_ranks_index_loading *l, uint32_t rank, size_t 
 		rc = vv_needed_entries_add_table(&needs, &l->table[t], rank, NULL);
 	vv_needed_entries_sort(&needs);
 	if (rc == 0)
-		rc = vv_index_cache_load(&l->v->ctx.lineage, rank, l->v->ctx.digest_kind, room, &needs, out);
+		rc = vv_index_cache_load(&l->v->ctx.lineage, rank, l->v->ctx.digest_kind, l->v->tip.oldest, room, &needs, out);
 	vv_needed_entries_fini(&needs);
 	return rc;
 }

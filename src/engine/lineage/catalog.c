@@ -228,6 +228,23 @@ static int add_label(struct vv_listing *l, const struct vv_name *name, uint64_t 
 	return 0;
 }
 
+static int add_parity(struct vv_listing *l, const struct vv_name *name, uint64_t folder, uint64_t from)
+{
+	struct vv_parity_name found = { .size = name->size };
+	uint64_t epoch;
+	uint32_t rank;
+
+	if (name->is_dir || !vv_name_parse_parity(name->name, &epoch, &rank, &found.ranks))
+		return add_label(l, name, folder, from);
+	if (epoch < from || epoch / VV_NAME_EPOCHS_PER_FOLDER != folder)
+		return 0;
+	if (vv_mem_room(&l->parity, l->n_parity, &l->parity_cap, sizeof(*l->parity)) < 0)
+		return VV_ENOMEM;
+	found.layer = vv_run_layer(epoch, rank);
+	l->parity[l->n_parity++] = found;
+	return 0;
+}
+
 /* An object outside the folder of its number is ignored. */
 static int add_name(struct vv_listing *l, const struct vv_name *name, uint64_t folder, uint64_t from)
 {
@@ -236,7 +253,7 @@ static int add_name(struct vv_listing *l, const struct vv_name *name, uint64_t f
 	enum vv_name_kind kind = name->is_dir ? VV_NAME_OTHER : vv_name_parse(name->name, &epoch, &rank);
 
 	if (kind == VV_NAME_OTHER)
-		return add_label(l, name, folder, from);
+		return add_parity(l, name, folder, from);
 	if (epoch < from || epoch / VV_NAME_EPOCHS_PER_FOLDER != folder)
 		return 0;
 	if (kind == VV_NAME_IS_COMMIT) {
@@ -265,6 +282,13 @@ static int list_folder(const struct vv_lineage *lin, uint64_t folder, uint64_t f
 	return rc;
 }
 
+static int by_parity(const void *a, const void *b)
+{
+	uint64_t x = ((const struct vv_parity_name *)a)->layer, y = ((const struct vv_parity_name *)b)->layer;
+
+	return (x > y) - (x < y);
+}
+
 static int by_layer(const void *a, const void *b)
 {
 	uint64_t x = ((const struct vv_layer_name *)a)->layer, y = ((const struct vv_layer_name *)b)->layer;
@@ -291,6 +315,8 @@ int vv_catalog_list(const struct vv_lineage *lin, uint64_t from, struct vv_listi
 	}
 	if (l.n_layers) /* names sort "r10" before "r2" */
 		qsort(l.layer, l.n_layers, sizeof(*l.layer), by_layer);
+	if (l.n_parity)
+		qsort(l.parity, l.n_parity, sizeof(*l.parity), by_parity);
 	*out = l;
 	return 0;
 }
@@ -391,6 +417,7 @@ void vv_catalog_listing_fini(struct vv_listing *l)
 	vv_mem_free(l->epoch);
 	vv_mem_free(l->layer);
 	vv_mem_free(l->label);
+	vv_mem_free(l->parity);
 	*l = (struct vv_listing){ 0 };
 }
 

@@ -16,6 +16,12 @@ struct vv_layer_name {
 	uint64_t size;
 };
 
+struct vv_parity_name {
+	uint64_t layer; /* epoch and rank of the layer to which it belongs */
+	uint32_t ranks; /* of the epoch */
+	uint64_t size;
+};
+
 struct vv_label_name {
 	uint64_t epoch;
 	char label[VV_NAME_LABEL_MAX + 1];
@@ -28,6 +34,8 @@ struct vv_listing { /* all ascending */
 	size_t n_layers, layers_cap;
 	struct vv_label_name *label; /* also of epochs without a commit: engine/lineage/label.h */
 	size_t n_labels, labels_cap;
+	struct vv_parity_name *parity;
+	size_t n_parity, parity_cap;
 };
 
 /* Reads the lineage's record. With create, makes it if it is missing. If the record is lost but

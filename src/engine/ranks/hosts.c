@@ -97,7 +97,7 @@ static int find_place(struct vv_group *g, struct vv_store *store, const char *li
 }
 
 /* A machine is identified by its boot: host names are not always different. */
-static void machine(char out[64])
+void vv_hosts_machine(char out[64])
 {
 	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
 
@@ -116,7 +116,7 @@ static int find_hosts(struct vv_group *g)
 	char mine[64], *all = vv_mem_new(g->size, sizeof(mine));
 	int rc;
 
-	machine(mine);
+	vv_hosts_machine(mine);
 	rc = all ? vv_comm_allgather(g->comm, mine, all, sizeof(mine)) : VV_ENOMEM;
 	for (uint32_t r = 0; rc == 0 && r < g->size; r++) {
 		uint32_t k = r; /* neighbours mostly share a machine */

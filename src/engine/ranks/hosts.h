@@ -7,5 +7,7 @@
 /* Called by all ranks, after each has opened its store. Sets g->storage_node, g->host and
  * g->has_local_stores. */
 int vv_hosts_find(struct vv_group *g, struct vv_store *store, const char *lineage);
+/* A text that no other machine has. */
+void vv_hosts_machine(char out[64]);
 
 #endif

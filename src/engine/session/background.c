@@ -147,8 +147,10 @@ static int end_part(struct vv_layer_writer *p, int rc)
 	end_pass(p, rc);
 	vv_tiles_unprotect_stored(v);
 	vv_epoch_free(p);
-	if (!v->ctx.async || v->ctx.group->threaded)
+	if (!v->ctx.async || v->ctx.group->threaded) {
 		vv_commit_ranks_step(v, true);
+		vv_redundancy_run(v);
+	}
 	/* In async mode a later call reports the result. */
 	rc = v->ctx.async ? 0 : vv_background_result(v, epoch, false);
 	return rc < 0 ? rc : 0;

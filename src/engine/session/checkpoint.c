@@ -11,6 +11,7 @@
 #include "engine/grains/grain_sets.h"
 #include "engine/ranks/group.h"
 #include "engine/session/load_parent.h"
+#include "engine/session/redundancy.h"
 #include "engine/session/retention.h"
 #include "engine/session/ask_ranks.h"
 #include "engine/memory/tiles.h"
@@ -31,6 +32,7 @@ static int prepare(struct varve *v)
 
 	if (rc == 0)
 		rc = vv_store_held(v->ctx.writer);
+	rc = vv_redundancy_prepare(v, rc);
 	rc = vv_load_parent_run(v, rc);
 	if (rc == 0 && v->ctx.async)
 		rc = vv_background_ready(v->background);

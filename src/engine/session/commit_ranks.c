@@ -118,6 +118,7 @@ static void accept(struct varve *v)
 			    vv_err_last());
 	if (vv_group_leads_storage_node(v->ctx.group))
 		vv_retention_apply(v, bytes_here(v), d->decision->cutoff, d->decision->every);
+	vv_redundancy_note(v, d->epoch);
 	vv_rank_dedup_commit(v);
 	share_price(v);
 	if (d->decision->reclaimed && v->ctx.rank != 0 && vv_retention_prune(v) < 0)

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "comm/comm.h"
 #include "core/format/commit.h"
+#include "engine/session/redundancy.h"
 #include <stddef.h>
 #include <varve/varve.h>
 
@@ -44,6 +45,7 @@ struct vv_commit_ranks {
 	struct vv_comm_op op;
 	struct vv_commit_report own, *all;
 	struct vv_commit_decision *decision;
+	struct vv_redundancy redundancy;
 };
 
 int vv_commit_ranks_init(struct varve *v);

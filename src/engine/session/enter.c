@@ -43,10 +43,15 @@ void vv_enter_block_signals(struct varve *v)
 
 int vv_enter_check_call(struct varve *v, int call, uint64_t detail)
 {
+	int rc;
+
 	if (!v->ctx.group)
 		return 0;
 	vv_commit_ranks_step(v, true);
-	return vv_group_check_call(v->ctx.group, (enum vv_group_call)call, detail);
+	rc = vv_group_check_call(v->ctx.group, (enum vv_group_call)call, detail);
+	if (rc == 0)
+		vv_redundancy_run(v);
+	return rc;
 }
 
 int vv_enter_leave(struct varve *v, int rc)

@@ -37,17 +37,20 @@ static int read_options(struct varve *v)
 {
 	const char *how = vv_conf_text(&v->ctx.conf, "collective");
 	struct vv_group *g = v->ctx.group;
+	int rc;
 
 	g->dedup = how[0] == 'e' ? VV_GROUP_EXACT : how[0] == 't' ? VV_GROUP_TOPK : VV_GROUP_NONE;
 	g->threshold = (size_t)vv_conf_number(&v->ctx.conf, "threshold");
 	g->copies = (unsigned)vv_conf_number(&v->ctx.conf, "copies");
-	return read_aggregate(v, g);
+	rc = vv_redundancy_configure(v);
+	return rc ? rc : read_aggregate(v, g);
 }
 
 /* A digest of the options that all ranks must have in common. */
 static uint64_t options_digest(const struct varve *v)
 {
-	static const char *const names[] = { "mode", "chunk", "digest", "dedup", "collective", "alike", "threshold", "copies", "aggregate", "tiers" };
+	static const char *const names[] = { "mode", "chunk", "digest", "dedup", "collective", "alike", "threshold", "copies", "aggregate",
+					     "redundancy", "tiers" };
 	char text[512];
 	size_t n = 0;
 
@@ -80,6 +83,7 @@ void vv_rank_session_leave(struct varve *v)
 	if (!v->ctx.group)
 		return;
 	vv_rank_dedup_discard(v);
+	vv_redundancy_close(v);
 	vv_commit_ranks_fini(v);
 	vv_group_close(v->ctx.group);
 	v->ctx.group = NULL;
@@ -187,7 +191,9 @@ int vv_rank_session_attach(struct varve *v, const char *lineage, int rc)
 	if (rc == 0)
 		rc = vv_shared_file_plan(g, v->ctx.store);
 	rc = vv_group_agree(g, g->comm, rc);
-	return rc ? rc : agree_on_epoch(v);
+	if (rc == 0)
+		rc = agree_on_epoch(v);
+	return rc ? rc : vv_redundancy_open(v);
 }
 
 bool vv_rank_session_progress(struct varve *v, uint64_t epoch, bool wait)
@@ -206,9 +212,14 @@ bool vv_rank_session_progress(struct varve *v, uint64_t epoch, bool wait)
  * the result of the epoch is more informative. */
 int vv_rank_session_wait(struct varve *v, uint64_t epoch)
 {
+	int rc;
+
 	vv_background_wait(v);
 	vv_commit_ranks_step(v, true);
-	return v->ctx.group->side->broken ? 0 : vv_group_check_call(v->ctx.group, VV_GROUP_WAIT, epoch);
+	rc = v->ctx.group->side->broken ? 0 : vv_group_check_call(v->ctx.group, VV_GROUP_WAIT, epoch);
+	if (rc == 0)
+		vv_redundancy_run(v);
+	return rc;
 }
 
 int vv_rank_session_due(struct varve *v, bool asked, int due)

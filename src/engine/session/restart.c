@@ -17,6 +17,7 @@
 #include "engine/ranks/group.h"
 #include "engine/session/load_parent.h"
 #include "engine/session/redistribute.h"
+#include "engine/session/redundancy.h"
 #include "engine/session/region.h"
 #include "engine/session/rehearse.h"
 #include "engine/session/retention.h"
@@ -133,6 +134,8 @@ static int go_on(struct varve *v, uint64_t epoch, uint64_t era, struct vv_run_ta
 	for (size_t i = 0; i < v->n_regions; i++)
 		v->region[i]->restored = !copied[i];
 	if (v->ctx.group)
+		rc = vv_redundancy_ask(v, epoch);
+	if (v->ctx.group && rc == 0)
 		rc = adopt_now(v);
 	return rc ? rc : vv_rehash_begin(v, has_thread(v));
 }
@@ -294,6 +297,25 @@ static int restart_epoch(struct varve *v, uint64_t epoch)
 	return rc;
 }
 
+/* Damage is repaired from parity, once. */
+static int restart_or_repair(struct varve *v, uint64_t epoch)
+{
+	struct vv_err_state error;
+	bool repaired = false;
+	int rc = restart_epoch(v, epoch), tried;
+
+	if (rc != VV_EDAMAGED || !v->ctx.group)
+		return rc;
+	vv_err_save(rc, &error);
+	tried = vv_redundancy_repair(v, epoch, &repaired);
+	if (tried)
+		return tried;
+	if (repaired)
+		return restart_epoch(v, epoch);
+	vv_err_restore(&error);
+	return vv_redundancy_explain(v, epoch, rc);
+}
+
 /* Finds the newest epoch below `before` in any rank's store. */
 static int find_newest(struct varve *v, uint64_t before, uint64_t *epoch)
 {
@@ -314,7 +336,7 @@ static int restart_anywhere(struct varve *v, uint64_t epoch)
 	int rc = vv_tiers_fetch(v, epoch);
 
 	if (rc == 0)
-		rc = restart_epoch(v, epoch);
+		rc = restart_or_repair(v, epoch);
 	if (rc != VV_EDAMAGED)
 		return rc;
 	rc = vv_tiers_read(v, epoch, restart_epoch);
@@ -365,6 +387,7 @@ int varve_restart(varve *v, uint64_t epoch)
 	vv_enter_block_signals(v);
 	vv_tiles_unprotect_all(v);
 	vv_grain_sets_stop_watching(v);
+	vv_redundancy_ask_again(v);
 	if (epoch == VARVE_LATEST) {
 		rc = restart_latest(v);
 	} else {

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "engine/lineage/catalog.h"
 #include "engine/session/background.h"
+#include "engine/session/redundancy.h"
 #include "engine/session/tiers.h"
 #include "engine/session/tip.h"
 #include "engine/upkeep/gc.h"
@@ -374,7 +375,7 @@ bool vv_retention_is_due(const struct varve *v)
 
 int vv_retention_reclaim(struct varve *v)
 {
-	struct vv_gc_report report;
+	struct vv_gc_report report = { .since = v->tip.oldest };
 	int rc = vv_gc_ranks_gc(&v->ctx, newest_spared(v), &report);
 
 	if (v->ctx.group->comm->broken)
@@ -392,5 +393,7 @@ int vv_retention_reclaim(struct varve *v)
 		vv_log_info("gc: %" PRIu64 " bytes freed, %" PRIu64 " left", report.bytes_before - report.bytes_after,
 			    report.bytes_after);
 	rc = vv_retention_prune(v);
-	return rc ? rc : check_parent(v);
+	if (rc == 0)
+		rc = check_parent(v);
+	return vv_redundancy_limit(v, rc, report.whole_bytes, report.whole_needed);
 }

@@ -259,3 +259,8 @@ void vv_tip_is_mixed(struct varve *v)
 {
 	v->tip.mixed = true;
 }
+
+void vv_tip_refer_from(struct varve *v, uint64_t epoch)
+{
+	v->tip.oldest = epoch;
+}

@@ -25,6 +25,8 @@ void vv_tip_begin_era(struct varve *v);
  * ranks. */
 void vv_tip_new_era(struct varve *v);
 
+/* The index names no layers of epochs below this one. For an index that is read later. */
+void vv_tip_refer_from(struct varve *v, uint64_t epoch);
 /* For opening: the numbers in use so far are known, and the session's era begins. */
 void vv_tip_open(struct varve *v);
 /* For opening with many ranks: they have agreed on the newest epoch, the highest number and one

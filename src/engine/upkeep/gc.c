@@ -5,6 +5,7 @@
 #include "engine/upkeep/gc.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "engine/lineage/label.h"
 #include "engine/upkeep/compact.h"
 #include "engine/write/index_cache.h"
@@ -131,6 +132,83 @@ static int keep_number(const struct vv_lineage *lin, const struct vv_reachable_l
 	return rc == VV_EDAMAGED ? 0 : rc;
 }
 
+/* ---- layers under parity ---------------------------------------------------------------------- */
+
+static bool has_parity(const struct vv_listing *l, uint64_t epoch)
+{
+	size_t i;
+
+	VV_SEARCH(i, 0, l->n_parity, vv_run_epoch(l->parity[i].layer) < epoch);
+	return i < l->n_parity && vv_run_epoch(l->parity[i].layer) == epoch;
+}
+
+static bool is_among(uint64_t epoch, const uint64_t *v, size_t n)
+{
+	size_t i;
+
+	VV_SEARCH(i, 0, n, v[i] < epoch);
+	return i < n && v[i] == epoch;
+}
+
+/* The layers of an epoch are neighbours. */
+void vv_gc_keep_sets(struct vv_reachable *r, const struct vv_listing *l)
+{
+	for (size_t i = 0, end; i < r->n; i = end) {
+		uint64_t epoch = vv_run_epoch(r->v[i].layer);
+		bool needed = is_among(epoch, r->others, r->n_others);
+
+		for (end = i; end < r->n && vv_run_epoch(r->v[end].layer) == epoch; end++)
+			needed |= r->v[end].chain || r->v[end].need.n;
+		for (size_t k = i; needed && has_parity(l, epoch) && k < end; k++)
+			r->v[k].whole = true;
+	}
+}
+
+/* Is a layer of the epoch under parity here? A store may have parity alone. */
+static bool keeps_parity(const struct vv_reachable *r, uint64_t epoch)
+{
+	size_t i;
+
+	VV_SEARCH(i, 0, r->n, vv_run_epoch(r->v[i].layer) < epoch);
+	return epoch <= r->floor || is_among(epoch, r->others, r->n_others) || (i < r->n && vv_run_epoch(r->v[i].layer) == epoch && r->v[i].whole);
+}
+
+/* Before any of its layers changes. */
+static int sweep_parity(const struct vv_lineage *lin, const struct vv_listing *l, const struct vv_reachable *r, enum vv_gc_effort effort,
+			struct vv_gc_report *out)
+{
+	char object[VV_NAME_MAX];
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < l->n_parity; i++) {
+		const struct vv_parity_name *p = &l->parity[i];
+		bool kept = keeps_parity(r, vv_run_epoch(p->layer));
+
+		vv_name_parity(object, lin->name, vv_run_epoch(p->layer), vv_run_rank(p->layer), p->ranks);
+		out->bytes_before += p->size;
+		out->bytes_after += kept ? p->size : 0;
+		out->bytes_needed += kept ? p->size : 0;
+		if (!kept && effort != VV_GC_DRY_RUN)
+			rc = vv_store_remove(lin->store, object);
+	}
+	return rc;
+}
+
+static int treat_whole(const struct vv_lineage *lin, const struct vv_reachable_layer *l, struct vv_gc_report *out)
+{
+	struct vv_compact_plan plan = { 0 };
+	int rc = l->chain || l->need.n ? vv_compact_plan(lin, l, &plan) : 0;
+
+	out->kept++;
+	out->bytes_after += l->size;
+	out->bytes_needed += l->size;
+	if (vv_run_epoch(l->layer) >= out->since) {
+		out->whole_bytes += l->size;
+		out->whole_needed += plan.needed < l->size ? plan.needed : l->size;
+	}
+	return rc;
+}
+
 /* Is the rewritten layer enough smaller? */
 static bool is_worth(const struct vv_compact_plan *p, enum vv_gc_effort effort)
 {
@@ -167,6 +245,8 @@ static int treat(const struct vv_lineage *lin, const struct vv_reachable_layer *
 		out->bytes_needed += size;
 		return 0;
 	}
+	if (l->whole)
+		return treat_whole(lin, l, out);
 	if (!l->chain && l->need.n == 0 && vv_run_epoch(l->layer) >= newest)
 		return keep_number(lin, l, newest, effort, out);
 	if (!l->chain && l->need.n == 0) {
@@ -253,6 +333,8 @@ int vv_gc_sweep(const struct vv_lineage *lin, const struct vv_listing *l, const 
 
 	if (rc == 0 && !dry_run)
 		rc = forget_caches(lin);
+	if (rc == 0)
+		rc = sweep_parity(lin, l, r, effort, out);
 	for (size_t i = 0; rc == 0 && i < r->n; i++) {
 		rc = treat(lin, &r->v[i], r->floor, newest, effort, progress, out);
 		vv_progress_report(progress, out->bytes_before, bytes);
@@ -279,6 +361,8 @@ int vv_gc_run(const struct vv_lineage *lin, uint64_t floor, enum vv_gc_effort ef
 	r.floor = floor;
 	if (rc == 0)
 		rc = mark(&r, &l, progress);
+	if (rc == 0)
+		vv_gc_keep_sets(&r, &l);
 	if (rc == 0)
 		rc = look(lin, 0, &report.unfinished);
 	if (rc == 0)

@@ -15,6 +15,9 @@ struct vv_gc_report {
 	/* minimum for the live epochs: their blocks and all heads they use */
 	uint64_t bytes_needed;
 	size_t removed, rewritten, kept;    /* layers */
+	/* Layers under parity, which stay as they are, of epochs from `since` on (set by the caller), and
+	 * the part of them that is needed. */
+	uint64_t since, whole_bytes, whole_needed;
 	struct vv_gc_unfinished unfinished; /* removed, too */
 };
 
@@ -36,6 +39,9 @@ enum vv_gc_effort {
  * rewritten. */
 int vv_gc_run(const struct vv_lineage *lin, uint64_t floor, enum vv_gc_effort effort, const struct vv_progress *progress,
 	      struct vv_gc_report *out);
+/* Layers under parity stay as they are while any layer of their epoch is needed, here or in another
+ * store (r->others). */
+void vv_gc_keep_sets(struct vv_reachable *r, const struct vv_listing *l);
 /* The second half: all needs are known and sorted. */
 int vv_gc_sweep(const struct vv_lineage *lin, const struct vv_listing *l, const struct vv_reachable *r, enum vv_gc_effort effort,
 		const struct vv_progress *progress, struct vv_gc_report *out);

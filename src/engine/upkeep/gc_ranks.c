@@ -216,20 +216,52 @@ static void forget_others(struct vv_reachable *r)
 	r->n = n;
 }
 
+/* The epochs of needed layers, of all storage nodes: their parity stays everywhere. */
+static int share_needed(struct places *p, uint64_t **all)
+{
+	struct vv_exchange m = { 0 };
+	struct vv_buf b = { 0 };
+	size_t n = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < p->reach.n; i++)
+		if (p->reach.v[i].chain || p->reach.v[i].need.n)
+			vv_buf_add(&b, &(uint64_t){ vv_run_epoch(p->reach.v[i].layer) }, sizeof(uint64_t));
+	rc = vv_exchange_gather(&m, p->g, vv_buf_check(&b), b.p, b.n, EPOCHS_MOST);
+	if (rc == 0) {
+		*all = vv_mem_new((size_t)(m.in_sum / sizeof(**all)), sizeof(**all));
+		rc = *all ? 0 : VV_ENOMEM;
+	}
+	for (uint32_t r = 0; rc == 0 && r < p->g->size; r++) {
+		if (m.in_len[r])
+			memcpy(*all + n, vv_exchange_from(&m, p->g, r), (size_t)m.in_len[r]);
+		n += (size_t)(m.in_len[r] / sizeof(**all));
+	}
+	if (rc == 0)
+		qsort(*all, n, sizeof(**all), by_number);
+	p->reach.others = *all;
+	p->reach.n_others = n;
+	vv_exchange_free(&m, p->g);
+	vv_buf_fini(&b);
+	return vv_group_agree(p->g, p->g->comm, rc); /* from here on no rank stops */
+}
+
 static int sweep(struct places *p, struct vv_gc_report *out)
 {
 	if (!vv_group_leads_storage_node(p->g))
 		return 0;
 	forget_others(&p->reach);
+	vv_gc_keep_sets(&p->reach, &p->list);
 	return vv_gc_sweep(&p->ctx->lineage, &p->list, &p->reach, VV_GC_CHEAP, NULL, out);
 }
 
 int vv_gc_ranks_gc(struct vv_context *ctx, uint64_t floor, struct vv_gc_report *out)
 {
 	struct places p = { .ctx = ctx, .g = ctx->group, .floor = floor };
+	uint64_t *needed = NULL;
 	int rc = find_live(&p);
 
-	*out = (struct vv_gc_report){ 0 };
+	*out = (struct vv_gc_report){ .since = out->since };
 	if (rc == 0)
 		rc = vv_layer_holders_exchange(p.g, 0, &ctx->lineage, 0, &p.holders);
 	if (rc == 0) {
@@ -241,10 +273,13 @@ int vv_gc_ranks_gc(struct vv_context *ctx, uint64_t floor, struct vv_gc_report *
 		if (vv_group_leads_storage_node(p.g))
 			rc = vv_reachable_add_copies(&p.reach, true);
 		rc = exchange(&p, rc ? rc : vv_reachable_sort(&p.reach));
-		rc = vv_group_agree(p.g, p.g->comm, rc); /* from here on no rank stops */
+		rc = vv_group_agree(p.g, p.g->comm, rc);
 	}
 	if (rc == 0)
+		rc = share_needed(&p, &needed);
+	if (rc == 0)
 		rc = vv_group_agree(p.g, p.g->comm, sweep(&p, out));
+	vv_mem_free(needed);
 	vv_mem_free(p.live);
 	vv_layer_holders_fini(&p.holders);
 	vv_catalog_listing_fini(&p.list);

@@ -13,6 +13,7 @@ struct vv_reachable_layer {
 	struct vv_extents need; /* after vv_reachable_sort: ascending, disjoint */
 	size_t n_sorted;         /* how many of them there were at the last vv_reachable_sort */
 	bool unread;             /* its bases are not known: it could not be read (tolerant) */
+	bool whole;              /* it stays as it is: parity was made over it */
 	bool no_deltas;          /* none of its blocks is a difference to another layer's */
 };
 
@@ -21,6 +22,9 @@ struct vv_reachable {
 	struct vv_reachable_layer *v; /* ascending */
 	size_t n, cap;
 	uint64_t floor; /* all layers of epochs up to this one are needed; 0: no floor */
+	/* Epochs, ascending, that other stores need: parity over their layers stays. */
+	const uint64_t *others;
+	size_t n_others;
 	bool tolerant;  /* an unreadable layer needs nothing of others */
 };
 

@@ -199,6 +199,7 @@ struct index_cache_loading {
 	uint32_t rank;
 	uint8_t kind;
 	const struct vv_needed_entries *needs;
+	uint64_t oldest;
 	size_t room;
 	struct cache cache;
 	struct index_cache_fresh *fresh; /* the newest first */
@@ -289,7 +290,7 @@ static int read_layer(struct index_cache_loading *l, uint64_t layer)
 static int read_layers(struct index_cache_loading *l)
 {
 	struct vv_listing all = { 0 };
-	int rc = vv_catalog_list(l->lin, l->cache.covers + 1, &all);
+	int rc = vv_catalog_list(l->lin, l->cache.covers + 1 > l->oldest ? l->cache.covers + 1 : l->oldest, &all);
 
 	for (size_t i = all.n_layers; rc == 0 && i-- > 0;)
 		if (vv_run_rank(all.layer[i].layer) == l->rank)
@@ -306,7 +307,8 @@ static int fill(struct index_cache_loading *l)
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < l->cache.n; i++) {
-		rc = add_source(h, &l->cache.source[i], left > l->room ? l->needs : NULL);
+		if (vv_run_epoch(l->cache.source[i].layer) >= l->oldest)
+			rc = add_source(h, &l->cache.source[i], left > l->room ? l->needs : NULL);
 		left -= l->cache.source[i].n;
 	}
 	h->cached = l->cache.covers;
@@ -333,10 +335,10 @@ static int load(struct index_cache_loading *l, bool use_cache)
 
 /* A cache need not name all content of the layers: if it lacks needed entries, the layers
  * themselves are read. */
-int vv_index_cache_load(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_kind, size_t room, const struct vv_needed_entries *needs,
-		    struct vv_index_cache *out)
+int vv_index_cache_load(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_kind, uint64_t oldest, size_t room,
+			const struct vv_needed_entries *needs, struct vv_index_cache *out)
 {
-	struct index_cache_loading none = { .lin = lin, .rank = rank, .kind = digest_kind, .needs = needs, .room = room }, l = none;
+	struct index_cache_loading none = { .lin = lin, .rank = rank, .kind = digest_kind, .needs = needs, .room = room, .oldest = oldest }, l = none;
 	struct vv_index_cache *h = &l.h;
 	int rc = load(&l, true);
 

@@ -99,7 +99,7 @@ int vv_index_limit_load(struct varve *v, struct vv_index_cache *out)
 		rc = add_region(v, v->region[i], &needs);
 	vv_needed_entries_sort(&needs);
 	if (rc == 0)
-		rc = vv_index_cache_load(&v->ctx.lineage, v->ctx.rank, v->ctx.digest_kind, v->tip.mixed ? 0 : allowed(v, VV_INDEX_COST) / 2, &needs, out);
+		rc = vv_index_cache_load(&v->ctx.lineage, v->ctx.rank, v->ctx.digest_kind, v->tip.oldest, v->tip.mixed ? 0 : allowed(v, VV_INDEX_COST) / 2, &needs, out);
 	vv_needed_entries_fini(&needs);
 	return rc;
 }

@@ -15,6 +15,7 @@ class Varve(CMakePackage, CudaPackage):
     variant("lz4", default=True, description="Compression with lz4")
     variant("zlib", default=True, description="Chunks of HDF5 files that deflate has compressed")
     variant("szip", default=False, description="Chunks of HDF5 files that szip has compressed (libaec)")
+    variant("isal", default=False, description="Parity at the speed of memory (isa-l)")
     variant("curl", default=True, description="Stores in S3")
     variant("fuse", default=False, description="varve mount")
     variant("mpi", default=True, description="libvarve_mpi and varve-mpi, for many ranks")
@@ -32,6 +33,7 @@ class Varve(CMakePackage, CudaPackage):
     depends_on("lz4", when="+lz4")
     depends_on("zlib-api", when="+zlib")
     depends_on("libaec", when="+szip")
+    depends_on("isa-l", when="+isal")
     depends_on("curl", when="+curl")
     depends_on("libfuse@3.12:", when="+fuse")
     depends_on("mpi@3:", when="+mpi")
@@ -44,7 +46,7 @@ class Varve(CMakePackage, CudaPackage):
     conflicts("%gcc@:11", when="+fortran", msg="the Fortran modules need gfortran 12 or later")
 
     def cmake_args(self):
-        names = ("zstd", "lz4", "zlib", "szip", "curl", "fuse", "mpi", "cuda", "fortran", "jemalloc", "report")
+        names = ("zstd", "lz4", "zlib", "szip", "isal", "curl", "fuse", "mpi", "cuda", "fortran", "jemalloc", "report")
         args = [self.define_from_variant(f"VARVE_WITH_{name.upper()}", name) for name in names]
         args.append(self.define("XXHASH_INCLUDE_DIR", self.spec["xxhash"].prefix.include))
         if self.spec.satisfies("+cuda") and self.spec.variants["cuda_arch"].value != ("none",):

@@ -1,0 +1,362 @@
+#include "engine/ranks/parity_sets.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/search.h"
+#include "engine/ranks/exchange.h"
+#include "engine/ranks/parity_file.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what there is --------------------------------------------------------------------------- */
+
+static int add(struct vv_parity_sets *s, uint64_t layer, uint32_t ranks, uint32_t place)
+{
+	if (vv_mem_room(&s->v, s->n, &s->cap, sizeof(*s->v)) < 0)
+		return VV_ENOMEM;
+	s->v[s->n++] = (struct vv_parity_holder){ layer, ranks, place };
+	return 0;
+}
+
+int vv_parity_sets_add(struct vv_parity_sets *s, const struct vv_listing *l, uint32_t place)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < l->n_layers; i++)
+		rc = add(s, l->layer[i].layer, 0, place);
+	for (size_t i = 0; rc == 0 && i < l->n_parity; i++)
+		rc = add(s, l->parity[i].layer, l->parity[i].ranks, place);
+	return rc;
+}
+
+static int by_object(const void *a, const void *b)
+{
+	const struct vv_parity_holder *x = a, *y = b;
+	uint64_t p = vv_run_epoch(x->layer), q = vv_run_epoch(y->layer);
+
+	if (p != q)
+		return p < q ? -1 : 1;
+	if (x->ranks != y->ranks)
+		return x->ranks < y->ranks ? -1 : 1;
+	if (x->layer != y->layer)
+		return x->layer < y->layer ? -1 : 1;
+	return (x->place > y->place) - (x->place < y->place);
+}
+
+void vv_parity_sets_sort(struct vv_parity_sets *s)
+{
+	if (s->n)
+		qsort(s->v, s->n, sizeof(*s->v), by_object);
+}
+
+void vv_parity_sets_fini(struct vv_parity_sets *s)
+{
+	vv_mem_free(s->v);
+	*s = (struct vv_parity_sets){ 0 };
+}
+
+/* The first holder of the object; s->n if it has none. */
+static size_t find(const struct vv_parity_sets *s, uint64_t layer, uint32_t ranks)
+{
+	struct vv_parity_holder key = { layer, ranks, 0 };
+	size_t i;
+
+	VV_SEARCH(i, 0, s->n, by_object(&s->v[i], &key) < 0);
+	return i < s->n && s->v[i].layer == layer && s->v[i].ranks == ranks ? i : s->n;
+}
+
+static size_t end_of_epoch(const struct vv_parity_sets *s, uint64_t epoch)
+{
+	size_t i;
+
+	VV_SEARCH(i, 0, s->n, vv_run_epoch(s->v[i].layer) <= epoch);
+	return i;
+}
+
+uint32_t vv_parity_sets_epoch(const struct vv_parity_sets *s, uint64_t epoch, size_t *missing)
+{
+	size_t end = end_of_epoch(s, epoch);
+	uint32_t ranks = end && vv_run_epoch(s->v[end - 1].layer) == epoch ? s->v[end - 1].ranks : 0;
+
+	*missing = 0;
+	for (uint32_t r = 0; r < ranks; r++)
+		*missing += (find(s, vv_run_layer(epoch, r), 0) == s->n) + (find(s, vv_run_layer(epoch, r), ranks) == s->n);
+	return ranks;
+}
+
+uint64_t vv_parity_sets_next(const struct vv_parity_sets *s, uint64_t epoch)
+{
+	for (size_t i = end_of_epoch(s, epoch); i < s->n; i++)
+		if (s->v[i].ranks)
+			return vv_run_epoch(s->v[i].layer);
+	return 0;
+}
+
+/* ---- the sets of an epoch -------------------------------------------------------------------- */
+
+struct loader {
+	const struct vv_parity_sets *s;
+	struct vv_parity_job *v;
+	size_t n, cap;
+};
+
+static bool is_known(const struct loader *l, const struct vv_parity_head *h)
+{
+	bool known = false;
+
+	for (size_t i = 0; !known && i < l->n; i++)
+		known = vv_parity_head_same(&l->v[i].head, h);
+	return known;
+}
+
+/* Takes ownership of the head. Two sets of an epoch have no layer in common: the first counts. */
+static int add_job(struct loader *l, struct vv_parity_head *h, struct vv_parity_job **out)
+{
+	int rc = vv_mem_room(&l->v, l->n, &l->cap, sizeof(*l->v));
+
+	*out = NULL;
+	for (size_t i = 0; rc == 0 && i < l->n; i++)
+		for (size_t k = 0; k < h->n_layers; k++)
+			if (vv_parity_job_find(&l->v[i], h->layer[k].rank) < l->v[i].head.n_layers) {
+				vv_parity_head_fini(h);
+				return 0;
+			}
+	if (rc == 0)
+		rc = vv_parity_job_init(&l->v[l->n], h);
+	if (rc == VV_EDAMAGED || rc == VV_EINVAL)
+		rc = 0;
+	else if (rc == 0)
+		*out = &l->v[l->n++];
+	vv_parity_head_fini(h);
+	return rc;
+}
+
+/* From the first intact object of each set in a store. */
+static int read_sets(struct loader *l, const struct vv_lineage *lin, uint64_t epoch, uint32_t place)
+{
+	const struct vv_parity_sets *s = l->s;
+	int rc = 0;
+
+	for (size_t i = end_of_epoch(s, epoch - 1); rc == 0 && i < s->n && vv_run_epoch(s->v[i].layer) == epoch; i++) {
+		uint32_t rank = vv_run_rank(s->v[i].layer);
+		struct vv_parity_checks c = { 0 };
+		struct vv_parity_head h = { 0 };
+		struct vv_parity_job *j = NULL;
+
+		if (!s->v[i].ranks || s->v[i].place != place)
+			continue;
+		rc = vv_parity_file_head(lin, epoch, rank, s->v[i].ranks, &h);
+		if (rc == 0 && is_known(l, &h))
+			vv_parity_head_fini(&h);
+		else if (rc == 0)
+			rc = add_job(l, &h, &j);
+		if (rc == 0 && j) {
+			rc = vv_parity_file_checks(lin, j, vv_parity_job_find(j, rank), &c);
+			if (rc == 0)
+				memcpy(j->digest, c.digest, j->head.n_layers * sizeof(*j->digest));
+			else
+				vv_parity_job_fini(&l->v[--l->n]);
+			vv_parity_checks_fini(&c);
+		}
+		rc = rc == VV_EDAMAGED || rc == VV_ENOENT ? 0 : rc;
+	}
+	return rc;
+}
+
+static int put_sets(const struct loader *l, struct vv_buf *b)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		const struct vv_parity_job *j = &l->v[i];
+
+		vv_wire_put_u64(b, j->head_len);
+		vv_parity_head_put(&j->head, b);
+		vv_buf_add(b, j->digest, j->head.n_layers * sizeof(*j->digest));
+	}
+	return vv_buf_check(b);
+}
+
+static int get_sets(struct loader *l, const uint8_t *p, size_t n)
+{
+	struct vv_wire w = vv_wire_over(p, n);
+	int rc = 0;
+
+	while (rc == 0 && vv_wire_left(&w)) {
+		uint64_t len = vv_wire_u64(&w);
+		const uint8_t *head = vv_wire_bytes(&w, (size_t)len), *digest;
+		struct vv_parity_head h = { 0 };
+		struct vv_parity_job *j = NULL;
+
+		if (!head || vv_parity_head_get(&h, head, (size_t)len, len) != (int64_t)len)
+			return vv_err_set(VV_EPEER, "a rank sends a parity set that cannot be");
+		digest = vv_wire_bytes(&w, h.n_layers * sizeof(struct vv_digest));
+		if (!digest || is_known(l, &h))
+			vv_parity_head_fini(&h);
+		else
+			rc = add_job(l, &h, &j);
+		if (j)
+			memcpy(j->digest, digest, j->head.n_layers * sizeof(*j->digest));
+	}
+	return rc;
+}
+
+/* All ranks learn the sets that any rank has read, in the order of the ranks. */
+static int share_sets(struct loader *mine, int rc, struct loader *out)
+{
+	enum { MOST = 1 << 28 };
+	struct vv_group *g = mine->s->io.group;
+	struct vv_exchange m = { 0 };
+	struct vv_buf b = { 0 };
+
+	rc = rc ? rc : put_sets(mine, &b);
+	rc = vv_exchange_gather(&m, g, rc, b.p, b.n, MOST);
+	for (uint32_t r = 0; rc == 0 && r < g->size; r++)
+		rc = m.in_len[r] ? get_sets(out, vv_exchange_from(&m, g, r), (size_t)m.in_len[r]) : 0;
+	vv_exchange_free(&m, g);
+	vv_buf_fini(&b);
+	return vv_group_agree(g, g->comm, rc);
+}
+
+static void free_loader(struct loader *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		vv_parity_job_fini(&l->v[i]);
+	vv_mem_free(l->v);
+	*l = (struct loader){ 0 };
+}
+
+static void locate(const struct vv_parity_sets *s, struct vv_parity_object *o, uint64_t layer, uint32_t ranks)
+{
+	size_t at = find(s, layer, ranks);
+
+	o->there = at < s->n;
+	o->place = o->there ? s->v[at].place : 0;
+}
+
+static void locate_all(const struct vv_parity_sets *s, struct vv_parity_job *j)
+{
+	j->has_digests = true;
+	for (size_t i = 0; i < j->head.n_layers; i++) {
+		uint64_t layer = vv_run_layer(j->head.epoch, j->head.layer[i].rank);
+
+		locate(s, &j->data[i], layer, 0);
+		locate(s, &j->parity[i], layer, j->head.n_ranks);
+	}
+}
+
+int vv_parity_sets_load(const struct vv_parity_sets *s, uint64_t epoch, struct vv_parity_job **out, size_t *n)
+{
+	struct loader mine = { .s = s }, all = { .s = s };
+	uint32_t places = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < s->n; i++)
+		places = s->v[i].place >= places ? s->v[i].place + 1 : places;
+	for (uint32_t p = 0; rc == 0 && p < places; p++)
+		if (vv_parity_io_lineage(&s->io, p))
+			rc = read_sets(&mine, vv_parity_io_lineage(&s->io, p), epoch, p);
+	if (s->io.group) {
+		rc = share_sets(&mine, rc, &all);
+		free_loader(&mine);
+	} else {
+		all = mine;
+	}
+	for (size_t i = 0; rc == 0 && i < all.n; i++)
+		locate_all(s, &all.v[i]);
+	if (rc) {
+		free_loader(&all);
+		return rc;
+	}
+	*out = all.v;
+	*n = all.n;
+	return 0;
+}
+
+/* ---- rebuilding ------------------------------------------------------------------------------ */
+
+void vv_parity_scheme_name(unsigned k, unsigned m, char out[VV_PARITY_SCHEME])
+{
+	if (k == 1 && m == 1)
+		snprintf(out, VV_PARITY_SCHEME, "partner");
+	else if (m == 1)
+		snprintf(out, VV_PARITY_SCHEME, "xor:%u", k + 1);
+	else
+		snprintf(out, VV_PARITY_SCHEME, "rs:%u+%u", k, m);
+}
+
+void vv_parity_report_fini(struct vv_parity_report *r)
+{
+	vv_mem_free(r->lost);
+	*r = (struct vv_parity_report){ 0 };
+}
+
+/* Names the ranks and domains whose objects are lost or damaged. */
+static int report_lost(const struct vv_parity_job *j, struct vv_parity_report *out)
+{
+	struct vv_parity_lost *l;
+	char scheme[VV_PARITY_SCHEME];
+	size_t n;
+
+	if (vv_mem_room(&out->lost, out->n_lost, &out->lost_cap, sizeof(*out->lost)) < 0)
+		return VV_ENOMEM;
+	l = &out->lost[out->n_lost++];
+	l->epoch = j->head.epoch;
+	n = (size_t)snprintf(l->text, sizeof(l->text), "of epoch %" PRIu64 " the layers and parity of", j->head.epoch);
+	for (size_t i = 0, k = 0; i < j->head.n_layers && n < sizeof(l->text) / 2; i++)
+		if (j->data[i].wanted || j->parity[i].wanted)
+			n += (size_t)snprintf(l->text + n, sizeof(l->text) - n, "%s rank %u (%s)", k++ ? "," : "", j->head.layer[i].rank,
+					      j->head.layer[i].domain_name);
+	vv_parity_scheme_name(j->head.k, j->head.m, scheme);
+	snprintf(l->text + n, sizeof(l->text) - n, " are lost or damaged; %s bears the loss of %u failure domain%s", scheme, j->head.m,
+		 j->head.m > 1 ? "s" : "");
+	return 0;
+}
+
+static bool want(const struct vv_parity_sets *s, struct vv_parity_job *j)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < j->head.n_layers; i++) {
+		struct vv_parity_object *pair[2] = { &j->data[i], &j->parity[i] };
+
+		for (int k = 0; k < 2; k++) {
+			pair[k]->wanted = !pair[k]->there || pair[k]->bad;
+			pair[k]->to = pair[k]->there ? pair[k]->place : s->target(s->arg, j->head.epoch, &j->head.layer[i]);
+			any |= pair[k]->wanted;
+		}
+	}
+	return any;
+}
+
+static int rebuild_set(const struct vv_parity_sets *s, struct vv_parity_job *j, bool scan, struct vv_parity_report *out)
+{
+	struct vv_parity_built built = { 0 };
+	int rc = scan ? vv_parity_build_scan(&s->io, j) : 0;
+
+	if (rc || !want(s, j))
+		return rc;
+	if (!vv_parity_job_is_possible(j))
+		return report_lost(j, out);
+	rc = vv_parity_build_run(&s->io, j, &built);
+	if (rc == VV_EDAMAGED && !scan)
+		return rebuild_set(s, j, true, out);
+	out->built.parity_bytes += built.parity_bytes;
+	out->built.layer_bytes += built.layer_bytes;
+	out->built.read_bytes += built.read_bytes;
+	out->built.n_objects += built.n_objects;
+	return rc;
+}
+
+int vv_parity_sets_rebuild(const struct vv_parity_sets *s, uint64_t epoch, bool scan, struct vv_parity_report *out)
+{
+	struct vv_parity_job *j = NULL;
+	size_t n = 0;
+	int rc = vv_parity_sets_load(s, epoch, &j, &n);
+
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		rc = rebuild_set(s, &j[i], scan, out);
+	for (size_t i = 0; i < n; i++)
+		vv_parity_job_fini(&j[i]);
+	vv_mem_free(j);
+	return rc;
+}

@@ -1,0 +1,53 @@
+/* The parity sets of a lineage: what of them is lost, and the jobs that bring it back. The same for
+ * ranks that have stores of their own, and for a process that sees all stores. */
+#ifndef VV_ENGINE_RANKS_PARITY_SETS_H
+#define VV_ENGINE_RANKS_PARITY_SETS_H
+
+#include "engine/lineage/catalog.h"
+#include "engine/ranks/parity_build.h"
+
+struct vv_parity_holder { /* an object in a store */
+	uint64_t layer; /* the epoch and rank of the layer, or of its parity */
+	uint32_t ranks; /* of the epoch, if it is parity; 0: it is a layer */
+	uint32_t place;
+};
+
+struct vv_parity_sets {
+	struct vv_parity_io io;
+	struct vv_parity_holder *v; /* by epoch, layers before parity, then by rank and place */
+	size_t n, cap;
+	/* Where lost objects go: the place for a rank of the epoch, by the storage node that it had. */
+	uint32_t (*target)(void *arg, uint64_t epoch, const struct vv_parity_layer *l);
+	void *arg;
+};
+
+struct vv_parity_report {
+	struct vv_parity_built built;
+	struct vv_parity_lost { /* cannot be made again */
+		uint64_t epoch;
+		char text[400];
+	} *lost;
+	size_t n_lost, lost_cap;
+};
+
+/* Adds what a store holds. */
+int vv_parity_sets_add(struct vv_parity_sets *s, const struct vv_listing *l, uint32_t place);
+void vv_parity_sets_sort(struct vv_parity_sets *s);
+void vv_parity_sets_fini(struct vv_parity_sets *s);
+/* The number of ranks of an epoch that has parity; 0: it has none. *missing: objects that no place
+ * has. */
+uint32_t vv_parity_sets_epoch(const struct vv_parity_sets *s, uint64_t epoch, size_t *missing);
+/* The next epoch with parity above this one; 0: there is none. */
+uint64_t vv_parity_sets_next(const struct vv_parity_sets *s, uint64_t epoch);
+
+/* The sets of an epoch, with all that is there. The caller ends each job, and frees the list. */
+int vv_parity_sets_load(const struct vv_parity_sets *s, uint64_t epoch, struct vv_parity_job **out, size_t *n);
+/* Writes the missing objects of an epoch; with `scan` also those with damaged blocks. Sets that cannot
+ * be made again are added to the report, and are no error. */
+int vv_parity_sets_rebuild(const struct vv_parity_sets *s, uint64_t epoch, bool scan, struct vv_parity_report *out);
+void vv_parity_report_fini(struct vv_parity_report *r);
+/* "partner", "xor:8" or "rs:6+2" */
+enum { VV_PARITY_SCHEME = 32 };
+void vv_parity_scheme_name(unsigned k, unsigned m, char out[VV_PARITY_SCHEME]);
+
+#endif

@@ -1,0 +1,54 @@
+/* The options redundancy and failure-domain: parity for each epoch of ranks that have stores of their
+ * own, made after the commit, and the return of lost layers when a session begins. */
+#ifndef VV_ENGINE_SESSION_REDUNDANCY_H
+#define VV_ENGINE_SESSION_REDUNDANCY_H
+
+#include "engine/ranks/parity_ranks.h"
+
+struct varve;
+
+struct vv_redundancy {
+	struct vv_parity_domains domains; /* k = 0: no parity is made */
+	bool asked; /* whether parity of new epochs can be complete: */
+	bool base;  /* all that they refer to has parity, or gets it */
+	bool pending; /* an epoch was committed, and its parity was not tried yet */
+	uint64_t newest_at_open;
+	struct { /* committed epochs without parity, ascending */
+		uint64_t *epoch;
+		size_t n, cap;
+	} todo;
+	unsigned failures; /* since parity was last complete */
+	bool wants_full;   /* the next epoch is to be such a one */
+	/* the newest protected epoch, its parity in this store, and the time from the commit on */
+	uint64_t epoch, bytes;
+	double seconds;
+	struct vv_parity_report lost; /* what could not be brought back */
+	bool scanned;      /* all stores were read in search of damage */
+};
+
+/* Reads the options. */
+int vv_redundancy_configure(struct varve *v);
+/* For opening, when the stores of the ranks are known: brings lost layers back. */
+int vv_redundancy_open(struct varve *v);
+void vv_redundancy_close(struct varve *v);
+/* An epoch was committed. */
+void vv_redundancy_note(struct varve *v, uint64_t epoch);
+/* Makes the parity of all committed epochs that lack it. All ranks call this after each commit: on the
+ * thread that stores epochs, or in the next call that all ranks make. A failure is a warning. */
+void vv_redundancy_run(struct varve *v);
+/* Before a checkpoint, by all ranks: an epoch that refers to unprotected layers would not be protected.
+ * So it begins a new era, if it must. */
+int vv_redundancy_prepare(struct varve *v, int rc);
+/* After gc, by all ranks: bytes of this store's layers under parity, and the part that is needed. Where
+ * the rest has become more, the next epoch refers to nothing older, so that those layers can go. */
+int vv_redundancy_limit(struct varve *v, int rc, uint64_t bytes, uint64_t needed);
+/* Another epoch is continued, or none: by all ranks, before the index is read. */
+int vv_redundancy_ask(struct varve *v, uint64_t parent);
+void vv_redundancy_ask_again(struct varve *v);
+/* A restart has found an epoch damaged. Looks for damage in all objects and repairs it. *repaired:
+ * the epoch can be tried again. */
+int vv_redundancy_repair(struct varve *v, uint64_t epoch, bool *repaired);
+/* Adds to the error of an epoch that cannot be restored the reason why nothing was brought back. */
+int vv_redundancy_explain(const struct varve *v, uint64_t epoch, int rc);
+
+#endif

@@ -1,0 +1,191 @@
+// ctest: TIMEOUT 300 COST 25
+/* Ranks with stores of their own and redundancy: every set of stores that the scheme bears to lose is removed, and the next start brings
+ * all layers and parity back, byte for byte. One more: the error names the ranks. */
+#include "support/hosts.h"
+#include "engine/context.h"
+#include "base/err.h"
+#include <stdarg.h>
+
+static void shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static void shell(const char *format, ...)
+{
+	char text[4 * PLACE_MAX];
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(text, sizeof(text), format, list);
+	va_end(list);
+	MUST(system(text) == 0);
+}
+
+/* All objects are as they were. Of commit records, only those that a restart needed are. */
+static void compare(const struct hosts *r)
+{
+	shell("diff -r -x lock -x 'index.*' -x '*.commit' -x lineage %s %s.saved", r->store, r->store);
+}
+
+static void lose(const struct hosts *r, unsigned places)
+{
+	for (uint32_t p = 0; p < r->ranks; p++)
+		if (places >> p & 1)
+			shell("rm -r %s/p%u", r->store, p);
+}
+
+static void check_all(uint32_t ranks, unsigned m, const char *options, bool any_thread)
+{
+	struct hosts *r = hosts_new(ranks, ranks * 100 + m, options);
+
+	r->any_thread = any_thread;
+	hosts_go(r, 0, 1, 3);
+	shell("cp -a %s %s.saved", r->store, r->store);
+	for (unsigned lost = 1; lost < 1u << ranks; lost++) {
+		if ((unsigned)__builtin_popcount(lost) > m)
+			continue;
+		must_begin("%u ranks, %s, lost %x", ranks, options, lost);
+		lose(r, lost);
+		hosts_go(r, 3, 0, 0);
+		compare(r);
+	}
+	/* The lineage goes on, and its new epochs are protected, too. */
+	hosts_go(r, 3, 4, 6);
+	lose(r, 1);
+	lose(r, m > 1 ? 1u << (ranks - 1) : 0);
+	hosts_go(r, 6, 0, 0);
+	r->end = 6;
+	threadcomm_run(ranks, hosts_read_all, r);
+	shell("rm -r %s.saved", r->store);
+	hosts_end(r);
+}
+
+struct refused {
+	struct hosts *r;
+	char message[1024];
+};
+
+static void expect_refusal(const struct varve_comm *comm, void *arg)
+{
+	struct refused *f = arg;
+	varve *v = hosts_open(f->r, comm);
+	uint8_t *p = varve_alloc(v, "p", (size_t)PAGES * PAGE);
+
+	CHECK(p);
+	CHECK_EQ(varve_restart(v, 3), VARVE_EDAMAGED);
+	if (comm->rank == 0)
+		snprintf(f->message, sizeof(f->message), "%s", varve_last_error());
+	OK(varve_close(v));
+}
+
+static void check_refused(void)
+{
+	struct hosts *r = hosts_new(4, 77, "mode=async redundancy=xor:4 failure-domain=store log=error");
+	struct refused f = { .r = r };
+
+	r->any_thread = true;
+	hosts_go(r, 0, 1, 3);
+	/* Only the newest epoch is beyond repair. */
+	for (uint32_t p = 1; p < 3; p++) {
+		shell("rm %s/p%u/job/00000000/0000000003.*", r->store, p);
+	}
+	threadcomm_run(4, expect_refusal, &f);
+	MUST(strstr(f.message, "epoch 3") && strstr(f.message, "rank 1 (store of rank 1), rank 2 (store of rank 2)") &&
+	     strstr(f.message, "xor:4 bears the loss of 1 failure domain"));
+	hosts_go(r, 2, 0, 0);
+	hosts_end(r);
+}
+
+/* A few bits of layers and parity change in several stores. */
+static void check_damage(void)
+{
+	struct hosts *r = hosts_new(5, 78, "mode=async redundancy=rs:3+2 failure-domain=store log=error");
+
+	r->any_thread = true;
+	hosts_go(r, 0, 1, 3);
+	shell("cp -a %s %s.saved", r->store, r->store);
+	for (unsigned i = 0; i < 12; i++) {
+		must_begin("damage %u", i);
+		shell("f=$(ls %s/p%u/job/00000000/*%u.r*.layer); printf XXXX | dd of=$f bs=1 seek=%u conv=notrunc 2>/dev/null", r->store, i % 5,
+		      1 + i % 3, 100 + i * 3500);
+		shell("f=$(ls %s/p%u/job/00000000/*%u.r*.parity); printf XXXX | dd of=$f bs=1 seek=%u conv=notrunc 2>/dev/null", r->store,
+		      (i + 1) % 5, 1 + (i + 1) % 3, i % 2 ? 20 : 700 + i * 100);
+		/* The damage must show in what the restart reads. */
+		shell("f=$(ls %s/p%u/job/00000000/*3.r*.layer); printf XXXX | dd of=$f bs=1 seek=60 conv=notrunc 2>/dev/null", r->store, (i + 2) % 5);
+		shell("f=$(ls %s/p%u/job/00000000/*3.r*.layer); n=$(stat -c %%s $f); printf XXXX | dd of=$f bs=1 seek=$((n - 30)) conv=notrunc 2>/dev/null",
+		      r->store, (i + 2) % 5);
+		hosts_go(r, 3, 0, 0);
+		compare(r);
+	}
+	shell("rm -r %s.saved", r->store);
+	hosts_end(r);
+}
+
+static unsigned count(const struct hosts *r, const char *pattern)
+{
+	char text[2 * PLACE_MAX];
+	FILE *f;
+	unsigned n = 0;
+
+	snprintf(text, sizeof(text), "ls %s/p*/job/*/%s 2>/dev/null | wc -l", r->store, pattern);
+	f = popen(text, "r");
+	CHECK(f && fscanf(f, "%u", &n) == 1);
+	pclose(f);
+	return n;
+}
+
+/* Old epochs are dropped. Whatever remains comes back after each loss, and the space is bounded: epochs that refer to nothing older let the
+ * old ones go. */
+static void check_keep(uint32_t ranks, unsigned m, const char *options)
+{
+	struct hosts *r = hosts_new(ranks, 91 + m, options);
+	unsigned most = 0;
+
+	r->any_thread = true;
+	hosts_go(r, 0, 1, 2);
+	for (int e = 3; e + 3 <= EPOCHS_MAX; e += 4) {
+		unsigned layers, parity;
+
+		hosts_go(r, e - 1, e, e + 3);
+		layers = count(r, "*.layer");
+		parity = count(r, "*.parity");
+		CHECK_EQ(layers, parity); /* sets stay and go as a whole */
+		CHECK_EQ(layers % ranks, 0);
+		most = layers / ranks > most ? layers / ranks : most;
+		lose(r, (e % 2 ? 1u : 2u) | (m > 1 ? 1u << (ranks - 1) : 0));
+		hosts_go(r, e + 3, 0, 0);
+		CHECK_EQ(count(r, "*.layer"), layers);
+	}
+	MUST(most < 30);
+	hosts_end(r);
+}
+
+/* Redundancy is switched on in a lineage that has epochs without it: the first epoch with parity needs none of them. */
+static void check_late(void)
+{
+	struct hosts *r = hosts_new(4, 92, "mode=async log=error");
+
+	r->any_thread = true;
+	hosts_go(r, 0, 1, 3);
+	r->options = "mode=async redundancy=xor:4 failure-domain=store log=error";
+	hosts_go(r, 3, 4, 6);
+	shell("rm %s/p*/job/00000000/000000000[123].*", r->store);
+	lose(r, 4);
+	hosts_go(r, 6, 0, 0);
+	hosts_end(r);
+}
+
+int main(void)
+{
+	check_all(2, 1, "mode=async redundancy=partner failure-domain=store log=error", true);
+	check_all(3, 1, "mode=sync redundancy=partner failure-domain=store log=error", true);
+	check_all(4, 1, "mode=async redundancy=xor:4 failure-domain=store log=error", false);
+	check_all(5, 2, "mode=async redundancy=rs:3+2 failure-domain=store log=error", true);
+	check_all(6, 1, "mode=async redundancy=xor:3 failure-domain=store log=error", true);
+	check_all(8, 2, "mode=async redundancy=rs:6+2 failure-domain=store log=error copies=2", true);
+	check_all(8, 4, "mode=sync redundancy=rs:4+4 failure-domain=store log=error", false);
+	check_refused();
+	check_damage();
+	check_late();
+	check_keep(4, 1, "mode=async redundancy=xor:4 failure-domain=store log=error keep=2");
+	check_keep(6, 2, "mode=sync redundancy=rs:4+2 failure-domain=store log=error keep=3 keep-every=8");
+	return 0;
+}
