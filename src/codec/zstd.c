@@ -11,8 +11,9 @@
  * size, at a high level, is not kept. */
 enum { KEPT_CONTEXT = 16 << 20, LITTLE = 128 << 10 };
 
-/* Bytes that recur after `before` may be anywhere in it: its positions need as many slots, and the window spans both. */
-enum { TABLE_MIN = 17, TABLE_MAX = 22, WINDOW_MIN = 10, WINDOW_MAX = 27 };
+/* Bytes that recur after `before` may be anywhere in it, so the window spans both. The tables of low levels are too small for the
+ * positions of a long one. */
+enum { LOW = 4, TABLE_MIN = 17, TABLE_MAX = 22, WINDOW_MIN = 10, WINDOW_MAX = 27 };
 
 static const ZSTD_customMem memory = { vv_mem_lend, vv_mem_take_back, NULL };
 static struct vv_context_pool encoders = { .lock = PTHREAD_MUTEX_INITIALIZER }, decoders = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -90,8 +91,10 @@ static int encode_after(const void *before, size_t n_before, const void *from, s
 		return vv_err_set(VV_ENOMEM, "zstd: out of memory");
 	set(c, n, &(struct vv_zstd_how){ .level = level });
 	ZSTD_CCtx_setParameter(c, ZSTD_c_windowLog, (int)log_within(n_before + n, WINDOW_MIN, WINDOW_MAX));
-	ZSTD_CCtx_setParameter(c, ZSTD_c_hashLog, (int)log_within((n_before + n) / 16, TABLE_MIN, TABLE_MAX));
-	ZSTD_CCtx_setParameter(c, ZSTD_c_chainLog, (int)log_within((n_before + n) / 16, TABLE_MIN, TABLE_MAX) - 1);
+	if (level <= LOW) {
+		ZSTD_CCtx_setParameter(c, ZSTD_c_hashLog, (int)log_within((n_before + n) / 16, TABLE_MIN, TABLE_MAX));
+		ZSTD_CCtx_setParameter(c, ZSTD_c_chainLog, (int)log_within((n_before + n) / 16, TABLE_MIN, TABLE_MAX) - 1);
+	}
 	ZSTD_CCtx_refPrefix(c, before, n_before);
 	got = ZSTD_compress2(c, to, cap, from, n);
 	*out = !ZSTD_isError(got) && got < n ? got : 0;
