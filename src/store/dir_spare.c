@@ -5,9 +5,9 @@
  * come back after a power failure, with the bytes of another one.
  *
  * A file that is still open elsewhere is not kept, nor written again: a reader may have mapped it, and
- * takes a file with another name for a changed one. Only a
- * reader on another host can see new bytes in a removed object. It finds that the checksum is wrong
- * and the epoch's record is gone, as for a removed member of a bundle. */
+ * takes a file with another name for a changed one. Only a reader on another host can see new bytes in a
+ * removed object. It finds that the checksum is wrong and the epoch's record is gone, as for a removed
+ * member of a bundle. */
 #include "store/dir_spare.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -36,6 +36,25 @@ void vv_dir_spare_set_least(uint64_t bytes)
 	least = bytes;
 }
 
+/* Frees all spare files. True if there were any. */
+static bool free_all(struct vv_dir *d)
+{
+	struct vv_dir_spares *s = d->spares;
+	int saved = errno;
+	bool freed = false;
+
+	if (!s)
+		return false;
+	pthread_mutex_lock(&s->lock);
+	while (s->n) {
+		freed |= d->fs->unlink(d->fs, s->path[--s->n]) == 0;
+		vv_mem_free(s->path[s->n]);
+	}
+	pthread_mutex_unlock(&s->lock);
+	errno = saved;
+	return freed;
+}
+
 int vv_dir_spare_init(struct vv_dir *d)
 {
 	d->spares = vv_mem_new(1, sizeof(*d->spares));
@@ -49,7 +68,7 @@ void vv_dir_spare_fini(struct vv_dir *d)
 {
 	if (!d->spares)
 		return;
-	vv_dir_spare_free(d);
+	free_all(d);
 	pthread_mutex_destroy(&d->spares->lock);
 	vv_mem_free(d->spares);
 	d->spares = NULL;
@@ -168,25 +187,7 @@ int vv_dir_spare_take(struct vv_dir *d, const char *path, const char *tmp, uint6
 	return fd;
 }
 
-bool vv_dir_spare_free(struct vv_dir *d)
-{
-	struct vv_dir_spares *s = d->spares;
-	int saved = errno;
-	bool freed = false;
-
-	if (!s)
-		return false;
-	pthread_mutex_lock(&s->lock);
-	while (s->n) {
-		freed |= d->fs->unlink(d->fs, s->path[--s->n]) == 0;
-		vv_mem_free(s->path[s->n]);
-	}
-	pthread_mutex_unlock(&s->lock);
-	errno = saved;
-	return freed;
-}
-
 bool vv_dir_spare_made_room(struct vv_dir *d, int errnum)
 {
-	return (errnum == ENOSPC || errnum == EDQUOT) && vv_dir_spare_free(d);
+	return (errnum == ENOSPC || errnum == EDQUOT) && free_all(d);
 }

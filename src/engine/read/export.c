@@ -41,7 +41,7 @@ const char *vv_export_npy_type(unsigned type)
 
 /* NumPy format 1.0: magic, version, length of a Python dictionary, the dictionary padded to a
  * multiple of 64. */
-size_t vv_export_npy_put(const char *descr, bool columns, unsigned ndim, const uint64_t *dim, uint8_t out[VV_EXPORT_NPY])
+static size_t put_npy(const char *descr, bool columns, unsigned ndim, const uint64_t *dim, uint8_t out[VV_EXPORT_NPY])
 {
 	enum { MAGIC = 10 };
 	char *text = (char *)out + MAGIC, shape[512] = "";
@@ -65,7 +65,7 @@ int vv_export_npy_header(int fd, const char *descr, bool columns, unsigned ndim,
 {
 	uint8_t header[VV_EXPORT_NPY];
 
-	return vv_export_write(fd, header, vv_export_npy_put(descr, columns, ndim, dim, header));
+	return vv_export_write(fd, header, put_npy(descr, columns, ndim, dim, header));
 }
 
 /* The fields, and the bytes between them, which have no name. */
@@ -98,9 +98,9 @@ size_t vv_export_npy_shape(const struct vv_shape *s, uint8_t out[VV_EXPORT_NPY])
 
 	if (s->record) {
 		describe_record(s->record, descr);
-		return vv_export_npy_put(descr, false, s->ndim, s->dim, out);
+		return put_npy(descr, false, s->ndim, s->dim, out);
 	}
-	return vv_export_npy_put(vv_export_npy_type(s->type), false, s->ndim ? s->ndim : 1, s->ndim ? s->dim : &s->len, out);
+	return put_npy(vv_export_npy_type(s->type), false, s->ndim ? s->ndim : 1, s->ndim ? s->dim : &s->len, out);
 }
 
 struct sink {
