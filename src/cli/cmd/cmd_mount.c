@@ -112,8 +112,6 @@ static int run(struct vv_verb_context *job)
 	rc = foreground ? 0 : detach();
 	if (rc < 0)
 		vv_mount_fuse_close(m);
-	else if (rc > 0)
-		vv_mount_fuse_leave(m);
 	if (rc)
 		return rc < 0 ? rc : 0;
 	return serve(job, m, !foreground);

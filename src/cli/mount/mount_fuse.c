@@ -258,9 +258,3 @@ void vv_mount_fuse_close(struct vv_mount_fuse *m)
 		fuse_destroy(m->fuse);
 	vv_mem_free(m);
 }
-
-void vv_mount_fuse_leave(struct vv_mount_fuse *m)
-{
-	m->mounted = false;
-	vv_mount_fuse_close(m);
-}

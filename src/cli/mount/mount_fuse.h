@@ -12,8 +12,6 @@ int vv_mount_fuse_open(const char *url, const char *folder, struct vv_mount_fuse
  * go to the system's log; else to the standard error. */
 int vv_mount_fuse_serve(struct vv_mount_fuse *m, struct vv_mount_tree *tree, bool log);
 /* Unmounts, if it is still mounted. */
-/* In the parent of the process that serves: the folder stays mounted. */
-void vv_mount_fuse_leave(struct vv_mount_fuse *m);
 void vv_mount_fuse_close(struct vv_mount_fuse *m);
 
 #endif
