@@ -64,11 +64,14 @@ def options_agree():
 
 
 def install(root, debs):
-    """By dpkg itself where root may; other users unpack. Needed packages are those of this machine."""
-    if os.geteuid() != 0:
-        for deb in debs:
-            run("dpkg", "-x", deb, root)
+    """By dpkg itself where root may; other users unpack. Needed packages are those of this machine. The script of python3-varve needs an
+    interpreter in the folder, so that package is unpacked."""
+    unpacked = [d for d in debs if os.geteuid() != 0 or d.name.startswith("python3-")]
+    for deb in unpacked:
+        run("dpkg", "-x", deb, root)
+    if len(unpacked) == len(debs):
         return
+    debs = [d for d in debs if d not in unpacked]
     for folder in ("info", "updates"):
         (root / "var/lib/dpkg" / folder).mkdir(parents=True)
     for name in ("status", "available"):
@@ -87,6 +90,9 @@ def use(root, work, version):
     expect("the program has the packaged library", f"{lib}/libvarve.so.0" in needed, True)
     run(work / "first", work / "store", **env)
     expect("varve verify", "no problem" in run("varve", "verify", work / "store", **env), True)
+    module = root / "usr/lib/python3/dist-packages"
+    said = run("/usr/bin/python3", "-c", "import varve; print(varve.__file__, varve.native_version())", PYTHONPATH=str(module), **env)
+    expect("python3-varve", said.split(), [str(module / "varve/__init__.py"), version])
     if shutil.which("man"):
         expect("man varve_open", "varve_open" in run("man", root / "usr/share/man/man3/varve_open.3.gz", MANPAGER="cat", **env), True)
 
@@ -94,6 +100,8 @@ def use(root, work, version):
 def remove(root):
     if os.geteuid() != 0:
         return
+    for folder in "lib/python3", "share/doc/python3-varve":
+        shutil.rmtree(root / "usr" / folder)
     names = [p.stem.split(":")[0] for p in (root / "var/lib/dpkg/info").glob("*.list")]
     run("dpkg", f"--root={root}", "--force-depends", f"--log={root}.log", "--purge", *names)
     expect("left behind", [str(p.relative_to(root)) for p in root.rglob("*varve*")], [])

@@ -1,6 +1,8 @@
 """The package of the source tree with the library of the build. The tests are skipped where one of them, or NumPy, is missing."""
 import os
 import pathlib
+import re
+import subprocess
 import sys
 
 SOURCE, BUILD = pathlib.Path(os.environ["VARVE_SOURCE"]), pathlib.Path(os.environ["VARVE_BUILD"])
@@ -10,6 +12,21 @@ LIBRARY, INTERPOSE = BUILD / "libvarve.so.0", BUILD / "libvarve_interpose.so.0"
 def skip(why):
     print(f"skipped: {why}")
     sys.exit(77)
+
+
+def sanitize():
+    """A library with AddressSanitizer needs its runtime in the interpreter: the test starts again with it preloaded."""
+    cache = (BUILD / "CMakeCache.txt").read_text()
+    sanitizers = re.search(r"^VARVE_SANITIZE:STRING=(.*)$", cache, re.M)[1].split(";")
+    if sanitizers == [""] or "libasan" in os.environ.get("LD_PRELOAD", ""):
+        return
+    compiler = re.search(r"^CMAKE_C_COMPILER:\w+=(.*)$", cache, re.M)[1]
+    runtime = subprocess.run([compiler, "-print-file-name=libasan.so"], capture_output=True, text=True).stdout.strip()
+    if "address" not in sanitizers or not os.path.isabs(runtime):
+        skip("the interpreter cannot get the runtime of this sanitizer")
+    os.environ["LD_PRELOAD"] = os.path.realpath(runtime)
+    os.environ["ASAN_OPTIONS"] = f"{os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0"  # the interpreter's own
+    os.execv(sys.executable, [sys.executable, *sys.argv])
 
 
 def numpy():
@@ -25,8 +42,7 @@ def numpy():
 
 if not LIBRARY.exists():
     skip("libvarve.so is not built")
-if "VARVE_SANITIZE:STRING=\n" not in (BUILD / "CMakeCache.txt").read_text():
-    skip("a sanitizer in the library must be in the interpreter, too")
+sanitize()
 os.environ["VARVE_LIBRARY"] = str(LIBRARY)
 os.environ["PYTHONPATH"] = str(SOURCE / "python")
 sys.path.insert(0, os.environ["PYTHONPATH"])
