@@ -111,7 +111,8 @@ int vv_rehearse_adjust_options(struct vv_conf *c)
 
 	for (size_t i = 0; rc == 0 && i < sizeof(names) / sizeof(names[0]); i++)
 		rc = vv_conf_set(c, names[i], "0", "varve run --rehearse");
-	return rc;
+	/* its epochs are only compared */
+	return rc ? rc : vv_conf_set(c, "tiers", "", "varve run --rehearse");
 }
 
 int vv_rehearse_poison(struct varve *v)

@@ -330,14 +330,15 @@ static int find_newest(struct varve *v, uint64_t before, uint64_t *epoch)
 }
 
 /* Restores the epoch from the session's store. If that lacks it, or has it damaged, the tiers are
- * asked. */
+ * asked. A store whose layers differ from those of the tier cannot take the epoch: VV_EMISMATCH. */
 static int restart_anywhere(struct varve *v, uint64_t epoch)
 {
 	int rc = vv_tiers_fetch(v, epoch);
+	bool differs = rc == VV_EMISMATCH;
 
 	if (rc == 0)
 		rc = restart_or_repair(v, epoch);
-	if (rc != VV_EDAMAGED)
+	if (rc != VV_EDAMAGED && !differs)
 		return rc;
 	rc = vv_tiers_read(v, epoch, restart_epoch);
 	if (rc == 0)

@@ -64,6 +64,7 @@ struct vv_tiers {
 	struct varve *v;
 	struct vv_tier_list list;
 	char *nearest; /* its absolute URL */
+	char name[VV_NAME_LINEAGE_MAX + 1]; /* of the lineage, once the session is open */
 	pthread_mutex_t lock;
 	struct vv_event change;
 	atomic_bool stop;
@@ -116,7 +117,7 @@ static int copy(struct tier *r, uint64_t epoch, struct vv_store *from, struct vv
 	struct vv_copy_request q = { .from = &lin, .to = to, .range = &range, .n_ranges = 1, .base = r->newest, .stop = &r->all->stop,
 				     .pool = pool, .tell = note_problem, .arg = &damage };
 	struct vv_copy_report report = { 0 };
-	int rc = vv_catalog_open(from, r->all->v->ctx.lineage.name, false, &lin);
+	int rc = vv_catalog_open(from, r->all->name, false, &lin);
 
 	if (rc == 0)
 		rc = vv_copy_lineage_run(&q, &report);
@@ -156,7 +157,7 @@ static int drop_old(struct tier *r, const struct vv_lineage *lin)
 
 static int apply_keep(struct tier *r, struct vv_store *to)
 {
-	const char *name = r->all->v->ctx.lineage.name;
+	const char *name = r->all->name;
 	struct vv_lock *lock = NULL;
 	char object[VV_NAME_MAX];
 	struct vv_lineage lin;
@@ -211,7 +212,7 @@ static int bring(struct tier *r, uint64_t epoch)
 static void warn(struct tier *r, uint64_t epoch)
 {
 	vv_log_warn("tier '%s' has no copy of epoch %" PRIu64 " of '%s' yet, it is tried again with the next epoch: %s", r->set->url, epoch,
-		    r->all->v->ctx.lineage.name, vv_err_last());
+		    r->all->name, vv_err_last());
 }
 
 /* The caller holds the lock. An epoch that another process has dropped is no longer due. */
@@ -495,6 +496,7 @@ void vv_tiers_start(struct varve *v)
 
 	if (!t || !is_first(v))
 		return;
+	memcpy(t->name, v->ctx.lineage.name, sizeof(t->name));
 	if (vv_catalog_list(&v->ctx.lineage, 0, &l) < 0)
 		vv_err_clear(); /* the next checkpoint is due */
 	take(t, &mask);
@@ -562,8 +564,10 @@ void vv_tiers_free(struct varve *v)
 
 	if (!t)
 		return;
-	if (v->entry.pid == getpid())
+	if (v->entry.pid == getpid()) {
 		end_threads(t);
+		pthread_mutex_destroy(&t->lock);
+	}
 	for (size_t i = 0; i < t->n; i++)
 		vv_store_close(t->tier[i].store);
 	vv_tier_list_fini(&t->list);
@@ -732,7 +736,7 @@ int vv_tiers_fetch(struct varve *v, uint64_t epoch)
 
 struct reading {
 	int (*read)(struct varve *v, uint64_t epoch);
-	struct vv_err_state damage; /* of the nearest store's copy */
+	struct vv_err_state why; /* the nearest store cannot give the epoch */
 };
 
 static int read_from(struct varve *v, struct tier *r, uint64_t epoch, void *arg)
@@ -746,7 +750,7 @@ static int read_from(struct varve *v, struct tier *r, uint64_t epoch, void *arg)
 		return rc;
 	if (is_first(v))
 		vv_log_warn("epoch %" PRIu64 " of '%s' is read from tier '%s', and the next checkpoint stores everything again: %s", epoch, own.name,
-			    r->set->url, how->damage.message);
+			    r->set->url, how->why.message);
 	v->ctx.lineage = r->lineage;
 	v->ctx.store = r->store;
 	tiers_of(v)->reading = true;
@@ -768,8 +772,8 @@ int vv_tiers_read(struct varve *v, uint64_t epoch, int (*read)(struct varve *v, 
 
 	if (!tiers_of(v))
 		return VV_EDAMAGED;
-	vv_err_save(VV_EDAMAGED, &how.damage);
-	return try_tiers(v, epoch, &how.damage, read_from, &how);
+	vv_err_save(VV_EDAMAGED, &how.why);
+	return try_tiers(v, epoch, &how.why, read_from, &how);
 }
 
 bool vv_tiers_is_reading(const struct varve *v)

@@ -40,7 +40,7 @@ int vv_tiers_ask(struct varve *v);
 int vv_tiers_newest(struct varve *v, uint64_t before, uint64_t *epoch);
 /* Copies the epoch to the nearest store if that lacks it. VV_ENOENT: no store has it. */
 int vv_tiers_fetch(struct varve *v, uint64_t epoch);
-/* The nearest store's copy of the epoch is damaged: calls `read` with each tier that has the epoch
+/* The nearest store's copy of the epoch is damaged, or that store cannot take it: calls `read` with each tier that has the epoch
  * in place of that store, until one is intact. The next checkpoint then stores everything again. */
 int vv_tiers_read(struct varve *v, uint64_t epoch, int (*read)(struct varve *v, uint64_t epoch));
 /* Is that call under way? */
