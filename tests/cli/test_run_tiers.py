@@ -5,6 +5,7 @@ there when the memory is lost, and without a tier that cannot be reached."""
 import os
 import pathlib
 import shutil
+import signal
 import sys
 
 import run_case
@@ -46,13 +47,14 @@ class Tiers(Case):
 
     def test_restart_without_the_tier(self):
         """The command has watched the store: its newest epoch is the newest of all."""
-        p = self.start(self.program, 20, 200, "3=1:9", options=self.options, store=f"ram:{self.name}")
-        self.hear(p, "taken")
-        self.hear(p, "taken")
-        shutil.rmtree(self.tier, ignore_errors=True)
+        p = self.start(self.program, 20, 1, "stays", options=self.options, store=f"ram:{self.name}")
+        self.hear(p, "durable", epoch=5)
+        self.assertFalse(self.tier.exists())  # no epoch was due
         self.tier.write_text("no folder")
+        os.kill(p.pid_of_program, signal.SIGKILL)
         self.hear(p, "undrained")
         self.hear(p, "restored")
+        (self.folder / "go").touch()
         self.finish(p, result=20)
 
     def test_no_tier(self):
