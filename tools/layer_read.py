@@ -1445,6 +1445,133 @@ def find_layer(args):
     return lineage, lineage.layer(epoch, args.rank)
 
 
+# ---- parity ----
+
+
+def gf_product(a, b):
+    product = 0
+    while b:
+        product ^= a if b & 1 else 0
+        a, b = a << 1 ^ (0x11D if a & 128 else 0), b >> 1
+    return product
+
+
+@lru_cache(None)
+def gf_inverse(a):
+    return next(b for b in range(1, 256) if gf_product(a, b) == 1)
+
+
+@lru_cache(None)
+def gf_row(factor):
+    return bytes(gf_product(factor, byte) for byte in range(256))
+
+
+class Parity:
+    """A parity object: its head, and the layout of the stripes."""
+
+    NAME = re.compile(r"([0-9]{10})\.r(0|[1-9][0-9]*)-of-([1-9][0-9]*)\.parity")
+
+    def __init__(self, lineage, leaf):
+        self.lineage, self.cur = lineage, lineage.read(leaf)
+        cur = self.cur
+        cur.section = "parity"
+        epoch, rank, ranks = map(int, self.NAME.fullmatch(leaf[9:]).groups())
+        cur.start(b"VARVEPAR")
+        self.k, self.m = cur.uint(1, "K", 1, 63), cur.uint(1, "M", 1, 16)
+        cur.need(self.k + self.m <= 64, "K + M is above 64")
+        cur.uint(2, "reserved field", 0, 0)
+        cur.need(cur.take(16).hex() == lineage.id, "is of another lineage")
+        cur.uint(8, "epoch", epoch, epoch)
+        cur.uint(4, "ranks", ranks, ranks)
+        cur.uint(4, "rank", rank, rank)
+        self.block, count, end = cur.uint(4, "block"), cur.uint(4, "layers", 2, min(65536, ranks)), cur.uint(4, "length of the head")
+        cur.uint(4, "reserved field", 0, 0)
+        self.epoch, self.since, self.layers = epoch, cur.uint(8, "since", 0, epoch), []
+        for i in range(count):
+            one = dict(rank=cur.uint(4, "rank", self.layers[-1]["rank"] + 1 if i else 0, ranks - 1), node=cur.uint(4, "storage node"))
+            one["domain"] = cur.uint(4, "domain", 0, i)
+            one["length"], one["digest"], one["name"] = cur.uint(8, "length", 1), cur.take(16), cur.str("name", 1, 63)
+            cur.need(one["domain"] == i or self.layers[one["domain"]]["domain"] == one["domain"], "a domain that does not begin there")
+            self.layers.append(one)
+        cur.need(cur.at + 8 == end and cur.uint(8, "check") == xxh3_64(cur.data[:end - 8]), "check of the head does not match")
+        self.own = [one["rank"] for one in self.layers].index(rank)
+        longest, block = max(one["length"] for one in self.layers), 4096
+        while block < 2**20 and longest > 1024 * block:
+            block *= 2
+        cur.need(block == self.block, "blocks are not of %d bytes", block)
+        self.stripes = list(self.plan())
+
+    def plan(self):
+        left = [-(-one["length"] // self.block) for one in self.layers]
+        cut, domains, stored, at = list(left), sorted({one["domain"] for one in self.layers}), [0] * len(left), [0] * len(left)
+        inside = {d: [i for i, one in enumerate(self.layers) if one["domain"] == d] for d in domains}
+        self.cur.need(len(domains) >= self.k + self.m, "has fewer domains than a stripe has blocks")
+        while any(left):
+            free, data, parity = list(domains), [], []
+            while len(data) < self.k:
+                best = max((d for d in free), key=lambda d: sum(left[i] for i in inside[d]), default=None)
+                if best is None or not any(left[i] for i in inside[best]):
+                    break
+                member = max(inside[best], key=lambda i: left[i])
+                number = cut[member] - left[member]
+                data.append((member, number, min(self.block, self.layers[member]["length"] - number * self.block)))
+                left[member] -= 1
+                free.remove(best)
+            for _ in range(self.m):
+                best = min(free, key=lambda d: sum(stored[i] for i in inside[d]))
+                member = min(inside[best], key=lambda i: stored[i])
+                parity.append((member, at[member], max(length for _, _, length in data)))
+                stored[member] += 1
+                at[member] += parity[-1][2]
+                free.remove(best)
+            yield data, parity
+
+    def factor(self, p, i):
+        return 1 if self.m == 1 else gf_inverse((self.k + p) ^ i)
+
+    def check(self):
+        """The end, and each block against the layers, as far as they are in this store."""
+        cur, start = self.cur, self.cur.at
+        own = [(at, length, p, data) for data, parity in self.stripes for p, (member, at, length) in enumerate(parity) if member == self.own]
+        blocks = [cur.data[start + at:start + at + length] for at, length, _, _ in own]
+        cur.take(sum(map(len, blocks)))
+        begin = cur.at
+        cur.need([cur.uint(8, "check") for _ in blocks] == list(map(xxh3_64, blocks)), "check of a block does not match")
+        mine = -(-self.layers[self.own]["length"] // self.block)
+        count = cur.uint(8, "number of checks")
+        cur.need(count in (0, mine), "%d checks for %d blocks", count, mine)
+        checks = [cur.uint(8, "check") for _ in range(count)]
+        digests = [cur.take(16) for _ in self.layers]
+        cur.need(xxh3_64(cur.data[begin:cur.at]) == cur.uint(8, "check"), "check of the end does not match")
+        cur.done()
+        layers = {}
+        for i, one in enumerate(self.layers):
+            if self.lineage.has(self.epoch, one["rank"]):
+                layers[i] = self.lineage.read(self.lineage.leaf(self.epoch, "r%d.layer" % one["rank"])).data
+                cur.need(len(layers[i]) == one["length"], "the layer of rank %d has another length", one["rank"])
+                found = [xxh3_64(layers[i][at:at + self.block]) for at in range(0, one["length"], self.block)]
+                cur.need(i != self.own or not checks or checks == found, "checks of the layer do not match")
+                digest = xxh3_128_canonical(b"".join(value.to_bytes(8, "little") for value in found))
+                cur.need(digest == digests[i], "the digest of the layer of rank %d does not match", one["rank"])
+        for (_, length, p, data), block in zip(own, blocks):
+            if all(member in layers for member, _, _ in data):
+                total = 0
+                for i, (member, number, size) in enumerate(data):
+                    piece = layers[member][number * self.block:][:size].translate(gf_row(self.factor(p, i)))
+                    total ^= int.from_bytes(piece, "little")
+                cur.need(total.to_bytes(length, "little") == block, "a block is not the parity of its layers")
+
+
+def check_parity(lineage):
+    """One line per problem with the parity of a lineage."""
+    for leaf in lineage.leaves:
+        if Parity.NAME.fullmatch(leaf[9:]):
+            try:
+                Parity(lineage, leaf).check()
+            except Damage as damage:
+                yield str(damage)
+
+
 def check(store, where=None):
     if not os.path.isdir(store):
         raise Unable("%s is not a folder" % store)
@@ -1452,7 +1579,9 @@ def check(store, where=None):
         lineage, epoch = find_epoch(store, where)
         return Checker(lineage).run(epoch)
     marked = (name for name in sorted(os.listdir(store)) if os.path.isfile(os.path.join(store, name, "lineage")))
-    return [problem for name in ([where] if where else marked) for problem in Checker(Lineage(store, name)).run()]
+    names = [where] if where else list(marked)
+    return [problem for name in names for lineage in [Lineage(store, name)]
+            for problem in itertools.chain(Checker(lineage).run(), check_parity(lineage))]
 
 
 def extract(lineage, layer, name):

@@ -1,4 +1,4 @@
-/* The parity object of a rank in an epoch: docs/format.md, section 12. core/ranks/parity_plan.h has
+/* The parity object of a rank in an epoch: docs/format.md, section 11. core/ranks/parity_plan.h has
  * the layout of the blocks. */
 #ifndef VV_CORE_FORMAT_PARITY_H
 #define VV_CORE_FORMAT_PARITY_H

@@ -31,14 +31,14 @@ struct build {
 	int rc; /* of this process; the others need its messages all the same */
 };
 
-const struct vv_lineage *vv_parity_io_lineage(const struct vv_parity_io *io, uint32_t place)
+const struct vv_lineage *vv_parity_build_lineage(const struct vv_parity_io *io, uint32_t place)
 {
 	if (!io->group)
 		return io->lineage + place;
 	return place == io->group->rank ? io->lineage : NULL;
 }
 
-int vv_parity_io_agree(const struct vv_parity_io *io, int rc)
+int vv_parity_build_agree(const struct vv_parity_io *io, int rc)
 {
 	return io->group ? vv_group_agree(io->group, io->comm, rc) : rc;
 }
@@ -65,7 +65,7 @@ static int begin_output(struct build *b, size_t member, bool parity)
 {
 	struct vv_parity_job *j = b->j;
 	const struct vv_parity_object *o = (parity ? j->parity : j->data) + member;
-	const struct vv_lineage *lin = o->wanted ? vv_parity_io_lineage(b->io, o->to) : NULL;
+	const struct vv_lineage *lin = o->wanted ? vv_parity_build_lineage(b->io, o->to) : NULL;
 	struct output *w = (parity ? b->parity : b->layer) + member;
 	char object[VV_NAME_MAX];
 	int rc;
@@ -181,7 +181,7 @@ static void send_block(struct build *b, const struct vv_parity_block *stripe, un
 		b->at[to] += len;
 		memset(p + x->len, 0, len - x->len);
 		if (b->rc == 0)
-			b->rc = vv_parity_file_read(&b->file[x->member], vv_parity_io_lineage(b->io, place), b->j, from[i] >= b->j->plan.code.k, x, p);
+			b->rc = vv_parity_file_read(&b->file[x->member], vv_parity_build_lineage(b->io, place), b->j, from[i] >= b->j->plan.code.k, x, p);
 		b->built.read_bytes += x->len;
 	}
 }
@@ -246,7 +246,7 @@ static int exchange_round(struct build *b, size_t first, size_t end)
 
 	b->out = vv_mem_new((size_t)out + 1, 1);
 	b->in = b->io->group ? vv_mem_new((size_t)in + 1, 1) : b->out;
-	rc = vv_parity_io_agree(b->io, b->out && b->in ? 0 : VV_ENOMEM);
+	rc = vv_parity_build_agree(b->io, b->out && b->in ? 0 : VV_ENOMEM);
 	if (rc == 0)
 		each_move(b, first, end, send_block);
 	if (rc == 0 && b->io->group)
@@ -310,7 +310,7 @@ static int gather_digests(struct build *b)
 	if (!b->io->group)
 		return 0;
 	all = vv_mem_new(b->n, sizeof(*all));
-	rc = vv_parity_io_agree(b->io, all ? 0 : VV_ENOMEM);
+	rc = vv_parity_build_agree(b->io, all ? 0 : VV_ENOMEM);
 	if (rc == 0)
 		rc = vv_comm_allgather(b->io->comm, &mine, all, sizeof(mine));
 	for (size_t i = 0; rc == 0 && i < j->head.n_layers; i++)
@@ -334,7 +334,7 @@ static int check_layer(const struct build *b, size_t member)
 static int read_layer(struct build *b, size_t member)
 {
 	const struct vv_parity_job *j = b->j;
-	const struct vv_lineage *lin = j->data[member].there ? vv_parity_io_lineage(b->io, j->data[member].place) : NULL;
+	const struct vv_lineage *lin = j->data[member].there ? vv_parity_build_lineage(b->io, j->data[member].place) : NULL;
 	uint8_t *room = vv_mem_new(j->plan.block_len, 1);
 	int rc = room ? 0 : VV_ENOMEM;
 
@@ -467,16 +467,16 @@ static void free_build(struct build *b)
 int vv_parity_build_run(const struct vv_parity_io *io, struct vv_parity_job *j, struct vv_parity_built *out)
 {
 	struct build b = { .io = io, .j = j, .me = io->group ? io->group->rank : 0, .n = io->group ? io->group->size : 1 };
-	int rc = vv_parity_io_agree(io, new_build(&b));
+	int rc = vv_parity_build_agree(io, new_build(&b));
 
 	if (rc == 0)
 		rc = all_rounds(&b);
 	if (rc == 0 && !j->has_digests)
 		rc = gather_digests(&b);
 	if (rc == 0)
-		rc = vv_parity_io_agree(io, end_outputs(&b));
+		rc = vv_parity_build_agree(io, end_outputs(&b));
 	if (rc == 0)
-		rc = vv_parity_io_agree(io, commit_all(&b));
+		rc = vv_parity_build_agree(io, commit_all(&b));
 	free_build(&b);
 	if (rc == 0)
 		*out = b.built;
@@ -485,7 +485,7 @@ int vv_parity_build_run(const struct vv_parity_io *io, struct vv_parity_job *j, 
 
 /* ---- damage ---------------------------------------------------------------------------------- */
 
-struct scan {
+struct parity_scan {
 	const struct vv_parity_io *io;
 	struct vv_parity_job *j;
 	struct vv_parity_file *file;
@@ -493,7 +493,7 @@ struct scan {
 	struct vv_buf bad;  /* words: object, block */
 };
 
-static void add_bad(struct scan *s, uint64_t object, uint64_t block)
+static void add_bad(struct parity_scan *s, uint64_t object, uint64_t block)
 {
 	vv_buf_add(&s->bad, &object, sizeof(object));
 	vv_buf_add(&s->bad, &block, sizeof(block));
@@ -504,10 +504,10 @@ static uint64_t object_number(const struct vv_parity_block *x, bool parity)
 	return (uint64_t)x->member << 1 | parity;
 }
 
-static int scan_block(struct scan *s, const struct vv_parity_block *x, bool parity)
+static int scan_block(struct parity_scan *s, const struct vv_parity_block *x, bool parity)
 {
 	const struct vv_parity_object *o = (parity ? s->j->parity : s->j->data) + x->member;
-	const struct vv_lineage *lin = o->there && x->len ? vv_parity_io_lineage(s->io, o->place) : NULL;
+	const struct vv_lineage *lin = o->there && x->len ? vv_parity_build_lineage(s->io, o->place) : NULL;
 	int rc = lin ? vv_parity_file_read(&s->file[x->member], lin, s->j, parity, x, s->room) : 0;
 
 	if (rc != VV_EDAMAGED && rc != VV_ENOENT)
@@ -518,19 +518,19 @@ static int scan_block(struct scan *s, const struct vv_parity_block *x, bool pari
 }
 
 /* A layer without checks of its blocks is intact as a whole, or not at all. */
-static void scan_digest(struct scan *s, size_t member)
+static void scan_digest(struct parity_scan *s, size_t member)
 {
 	const struct vv_parity_object *o = &s->j->data[member];
 	struct vv_digest found;
 
-	if (!o->there || !vv_parity_io_lineage(s->io, o->place) || s->file[member].checks.n_data)
+	if (!o->there || !vv_parity_build_lineage(s->io, o->place) || s->file[member].checks.n_data)
 		return;
 	vv_parity_layer_digest(s->file[member].found, o->n_blocks, &found);
 	for (size_t i = 0; !vv_digest_equal(&found, &s->j->digest[member]) && i < o->n_blocks; i++)
 		add_bad(s, (uint64_t)member << 1, i);
 }
 
-static int scan_all(struct scan *s)
+static int scan_all(struct parity_scan *s)
 {
 	const struct vv_parity_plan *p = &s->j->plan;
 	size_t n = s->j->head.n_layers;
@@ -570,7 +570,7 @@ static int note_bad(struct vv_parity_job *j, const uint8_t *p, size_t n)
 int vv_parity_build_scan(const struct vv_parity_io *io, struct vv_parity_job *j)
 {
 	enum { MOST = 1 << 28 };
-	struct scan s = { .io = io, .j = j };
+	struct parity_scan s = { .io = io, .j = j };
 	struct vv_exchange m = { 0 };
 	int rc = scan_all(&s);
 

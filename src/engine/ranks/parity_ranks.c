@@ -17,14 +17,14 @@ void vv_parity_ranks_fini(struct vv_parity_domains *d)
 	d->first = d->number = NULL;
 }
 
-struct named {
+struct named_domain {
 	const char *name;
 	uint32_t rank;
 };
 
 static int by_name(const void *a, const void *b)
 {
-	const struct named *x = a, *y = b;
+	const struct named_domain *x = a, *y = b;
 	int order = strcmp(x->name, y->name);
 
 	return order ? order : (x->rank > y->rank) - (x->rank < y->rank);
@@ -33,7 +33,7 @@ static int by_name(const void *a, const void *b)
 /* The names are bytes of other ranks: they end somewhere. */
 static int number_domains(struct vv_parity_domains *d, uint32_t ranks)
 {
-	struct named *v = vv_mem_new(ranks, sizeof(*v));
+	struct named_domain *v = vv_mem_new(ranks, sizeof(*v));
 
 	if (!v)
 		return VV_ENOMEM;
@@ -41,7 +41,7 @@ static int number_domains(struct vv_parity_domains *d, uint32_t ranks)
 		d->name[r][VV_PARITY_DOMAIN - 1] = '\0';
 		if (!d->name[r][0])
 			memcpy(d->name[r], "?", 2);
-		v[r] = (struct named){ d->name[r], r };
+		v[r] = (struct named_domain){ d->name[r], r };
 	}
 	qsort(v, ranks, sizeof(*v), by_name);
 	for (uint32_t i = 0; i < ranks; i++)

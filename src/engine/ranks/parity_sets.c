@@ -253,8 +253,8 @@ int vv_parity_sets_load(const struct vv_parity_sets *s, uint64_t epoch, struct v
 	for (size_t i = 0; i < s->n; i++)
 		places = s->v[i].place >= places ? s->v[i].place + 1 : places;
 	for (uint32_t p = 0; rc == 0 && p < places; p++)
-		if (vv_parity_io_lineage(&s->io, p))
-			rc = read_sets(&mine, vv_parity_io_lineage(&s->io, p), epoch, p);
+		if (vv_parity_build_lineage(&s->io, p))
+			rc = read_sets(&mine, vv_parity_build_lineage(&s->io, p), epoch, p);
 	if (s->io.group) {
 		rc = share_sets(&mine, rc, &all);
 		free_loader(&mine);
@@ -274,7 +274,7 @@ int vv_parity_sets_load(const struct vv_parity_sets *s, uint64_t epoch, struct v
 
 /* ---- rebuilding ------------------------------------------------------------------------------ */
 
-void vv_parity_scheme_name(unsigned k, unsigned m, char out[VV_PARITY_SCHEME])
+void vv_parity_sets_scheme(unsigned k, unsigned m, char out[VV_PARITY_SCHEME])
 {
 	if (k == 1 && m == 1)
 		snprintf(out, VV_PARITY_SCHEME, "partner");
@@ -284,7 +284,7 @@ void vv_parity_scheme_name(unsigned k, unsigned m, char out[VV_PARITY_SCHEME])
 		snprintf(out, VV_PARITY_SCHEME, "rs:%u+%u", k, m);
 }
 
-void vv_parity_report_fini(struct vv_parity_report *r)
+void vv_parity_sets_free_report(struct vv_parity_report *r)
 {
 	vv_mem_free(r->lost);
 	*r = (struct vv_parity_report){ 0 };
@@ -306,7 +306,7 @@ static int report_lost(const struct vv_parity_job *j, struct vv_parity_report *o
 		if (j->data[i].wanted || j->parity[i].wanted)
 			n += (size_t)snprintf(l->text + n, sizeof(l->text) - n, "%s rank %u (%s)", k++ ? "," : "", j->head.layer[i].rank,
 					      j->head.layer[i].domain_name);
-	vv_parity_scheme_name(j->head.k, j->head.m, scheme);
+	vv_parity_sets_scheme(j->head.k, j->head.m, scheme);
 	snprintf(l->text + n, sizeof(l->text) - n, " are lost or damaged; %s bears the loss of %u failure domain%s", scheme, j->head.m,
 		 j->head.m > 1 ? "s" : "");
 	return 0;

@@ -45,9 +45,9 @@ int vv_parity_sets_load(const struct vv_parity_sets *s, uint64_t epoch, struct v
 /* Writes the missing objects of an epoch; with `scan` also those with damaged blocks. Sets that cannot
  * be made again are added to the report, and are no error. */
 int vv_parity_sets_rebuild(const struct vv_parity_sets *s, uint64_t epoch, bool scan, struct vv_parity_report *out);
-void vv_parity_report_fini(struct vv_parity_report *r);
+void vv_parity_sets_free_report(struct vv_parity_report *r);
 /* "partner", "xor:8" or "rs:6+2" */
 enum { VV_PARITY_SCHEME = 32 };
-void vv_parity_scheme_name(unsigned k, unsigned m, char out[VV_PARITY_SCHEME]);
+void vv_parity_sets_scheme(unsigned k, unsigned m, char out[VV_PARITY_SCHEME]);
 
 #endif

@@ -92,8 +92,8 @@ static void fit(struct varve *v)
 		return;
 	d->m = m < d->n ? m : d->n - 1;
 	d->k = d->n - d->m;
-	vv_parity_scheme_name(k, m, asked);
-	vv_parity_scheme_name(d->k, d->m, used);
+	vv_parity_sets_scheme(k, m, asked);
+	vv_parity_sets_scheme(d->k, d->m, used);
 	if (v->ctx.rank != 0)
 		return;
 	if (d->n < 2)
@@ -126,12 +126,12 @@ static int find_domains(struct varve *v)
 
 /* ---- what is lost ---------------------------------------------------------------------------- */
 
-static void tell(const struct varve *v, const struct vv_parity_report *r)
+static void tell(const struct varve *v, const struct vv_parity_report *r, bool scan)
 {
 	if (r->built.n_objects)
 		vv_log_warn("%zu objects of '%s' (%" PRIu64 " bytes) were lost or damaged, and are written again to '%s' from parity", r->built.n_objects,
 			    v->ctx.lineage.name, r->built.layer_bytes + r->built.parity_bytes, v->ctx.store->url);
-	for (size_t i = 0; v->ctx.rank == 0 && i < r->n_lost; i++)
+	for (size_t i = 0; !scan && v->ctx.rank == 0 && i < r->n_lost; i++)
 		if (!vv_catalog_is_dropped(&v->ctx.lineage, r->lost[i].epoch)) /* else gc was about to remove it, or a live epoch needs it */
 			vv_log_warn("%s", r->lost[i].text);
 }
@@ -140,10 +140,10 @@ static int rebuild(struct varve *v, uint64_t last, bool scan, struct vv_parity_r
 {
 	int rc = vv_parity_ranks_rebuild(&v->ctx, last, scan, r);
 
-	vv_parity_report_fini(&of(v)->lost);
+	vv_parity_sets_free_report(&of(v)->lost);
 	of(v)->lost = *r;
 	if (rc == 0)
-		tell(v, r);
+		tell(v, r, scan);
 	return rc;
 }
 
@@ -167,7 +167,7 @@ int vv_redundancy_open(struct varve *v)
 void vv_redundancy_close(struct varve *v)
 {
 	vv_parity_ranks_fini(&of(v)->domains);
-	vv_parity_report_fini(&of(v)->lost);
+	vv_parity_sets_free_report(&of(v)->lost);
 	vv_mem_free(of(v)->todo.epoch);
 	of(v)->todo.epoch = NULL;
 }
