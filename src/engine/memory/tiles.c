@@ -61,6 +61,20 @@ uint64_t vv_tiles_dirty(const struct vv_tiles *t, const struct vv_region *r, siz
 	return get(t, t->geometry.dirty, r, tile);
 }
 
+size_t vv_tiles_next_dirty(const struct vv_tiles *t, const struct vv_region *r, size_t group)
+{
+	const uint64_t *word = &t->geometry.dirty[r->tracked->first_word];
+	size_t n = r->tracked->n_groups, skipped = group % 64;
+
+	for (; group < n; group += 64 - skipped, skipped = 0) {
+		uint64_t left = word[group / 64] >> skipped;
+
+		if (left)
+			return group + (size_t)__builtin_ctzll(left);
+	}
+	return n;
+}
+
 uint64_t vv_tiles_todo(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
 {
 	return get(t, t->geometry.todo, r, tile);

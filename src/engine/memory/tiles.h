@@ -83,19 +83,7 @@ static inline bool vv_tiles_is_dirty(const struct vv_tiles *t, const struct vv_r
 }
 
 /* The first dirty group from this one on; n_groups if there is none. */
-static inline size_t vv_tiles_next_dirty(const struct vv_tiles *t, const struct vv_region *r, size_t group)
-{
-	const uint64_t *word = &t->geometry.dirty[r->tracked->first_word];
-	size_t n = r->tracked->n_groups, skipped = group % 64;
-
-	for (; group < n; group += 64 - skipped, skipped = 0) {
-		uint64_t left = word[group / 64] >> skipped;
-
-		if (left)
-			return group + (size_t)__builtin_ctzll(left);
-	}
-	return n;
-}
+size_t vv_tiles_next_dirty(const struct vv_tiles *t, const struct vv_region *r, size_t group);
 
 /* The first group of a tile, within its region. */
 static inline size_t vv_tiles_group(const struct vv_tiles *t, const struct vv_region *r, size_t tile)
