@@ -259,7 +259,7 @@ def main():
         return
     folder = pathlib.Path(tempfile.mkdtemp(dir=build))
     try:
-        seeds = [int(seed) for seed in sys.argv[1:]] or range(1, 5)
+        seeds = [int(seed) for seed in sys.argv[1:]] or range(1, 4)
         deltas, matches = map(sum, zip(*[history(folder / str(seed), seed) for seed in seeds]))
         assert deltas > 10 and matches > 3, "hardly a block is a difference: nothing was tested"
     finally:
