@@ -88,9 +88,9 @@ typedef struct varve varve_session;
  * `varve config` lists them. Later sources win: built-in, varve.conf (of the machine, of the user, here), VARVE_* in the
  * environment, this string. On failure *out is NULL. */
 VARVE_API int varve_open(const char *store, const char *lineage, const char *options, varve_session **out);
-/* Waits until the last epoch is durable, and closes the session. NULL is allowed. Afterwards the regions and the memory of
- * varve_alloc are no longer valid. Returns the error of the last checkpoint if no call has reported it yet. The session is
- * closed in any case. */
+/* Waits until the last epoch is durable or has failed, and closes the session. NULL is allowed. Afterwards the regions and the
+ * memory of varve_alloc are no longer valid. Returns the error of the last checkpoint if no call has reported it yet. If a
+ * call has, it returns 0: only varve_wait confirms that an epoch is durable. The session is closed in any case. */
 VARVE_API int varve_close(varve_session *v);
 
 /* ---- regions ------------------------------------------------------------------------------------------------------- */

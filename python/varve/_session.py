@@ -529,7 +529,7 @@ class Session(Parts, collections.abc.MutableMapping):
         return self._handle.is_closed
 
     def close(self) -> None:
-        """Waits until the last epoch is durable, and closes the session. Raises the error of the last epoch if no call has raised it yet."""
+        """Waits for the last epoch, and closes the session. Raises the error of the last epoch if no call has raised it yet."""
         if self._finish.detach() is None:
             return
         if self._done and self._handle.pid == os.getpid():

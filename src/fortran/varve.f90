@@ -580,7 +580,8 @@ contains
     call conclude(rc, stat, errmsg)
   end subroutine
 
-  ! Waits until what was checkpointed is durable, or says why it is not. The session is gone all the same.
+  ! Waits until the last epoch is durable or has failed. An error that a call has reported is not reported again. The session
+  ! is closed in any case.
   subroutine varve_close(session, stat, errmsg)
     type(varve_session), intent(inout) :: session
     integer, intent(out), optional :: stat
