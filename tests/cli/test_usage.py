@@ -7,7 +7,7 @@ import unittest
 
 import command
 
-VERBS = ["pack", "unpack", "watch", "image", "run", "ls", "show", "report", "top", "verify", "extract", "diff", "cp", "mount", "label", "drop", "gc", "request", "config", "completion"]
+VERBS = ["pack", "unpack", "watch", "image", "run", "ls", "show", "report", "top", "verify", "extract", "diff", "cp", "mount", "label", "drop", "gc", "rebuild", "request", "config", "completion"]
 
 
 class Usage(command.Case):

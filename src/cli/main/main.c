@@ -14,7 +14,7 @@
 
 static const struct vv_cmd *const verbs[] = {
 	&vv_cmd_pack,   &vv_cmd_unpack, &vv_cmd_watch,   &vv_cmd_image, &vv_cmd_run,  &vv_cmd_ls, &vv_cmd_show,    &vv_cmd_report, &vv_cmd_top,
-	&vv_cmd_verify, &vv_cmd_extract, &vv_cmd_diff, &vv_cmd_cp, &vv_cmd_mount, &vv_cmd_label, &vv_cmd_drop,  &vv_cmd_gc, &vv_cmd_request, &vv_cmd_config,
+	&vv_cmd_verify, &vv_cmd_extract, &vv_cmd_diff, &vv_cmd_cp, &vv_cmd_mount, &vv_cmd_label, &vv_cmd_drop,  &vv_cmd_gc, &vv_cmd_rebuild, &vv_cmd_request, &vv_cmd_config,
 	&vv_cmd_completion,
 };
 

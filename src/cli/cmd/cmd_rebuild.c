@@ -1,0 +1,279 @@
+/* Lost or damaged layers and parity of ranks that had stores of their own, computed from those that
+ * are left. All stores are given. */
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "cli/base/text.h"
+#include "cli/base/verb_context.h"
+#include "engine/lineage/provenance.h"
+#include "engine/ranks/parity_sets.h"
+#include <inttypes.h>
+#include <string.h>
+
+struct rebuild {
+	struct vv_verb_context *job;
+	size_t n; /* stores */
+	struct vv_store **store;
+	struct vv_lineage *lineage;
+	bool *has; /* the lineage was there */
+	struct vv_lock **lock;
+	struct vv_parity_sets sets;
+	uint32_t *given; /* to each store: 1 + the rank whose lost objects it gets first; 0: none */
+	bool dry, scan;
+};
+
+/* ---- stores ---------------------------------------------------------------------------------- */
+
+static int open_one(struct rebuild *b, const char *name, size_t i)
+{
+	char object[VV_NAME_MAX];
+	int rc = vv_verb_context_open_other(b->job, b->job->args->operand[i + 1], &b->store[i]);
+
+	vv_name_lock(object, name);
+	if (rc == 0 && !b->dry)
+		rc = vv_store_lock(b->store[i], object, &b->lock[i]);
+	if (rc == 0)
+		rc = vv_catalog_open(b->store[i], name, false, &b->lineage[i]);
+	b->has[i] = rc == 0;
+	if (rc != VV_ENOENT || !b->store[i])
+		return rc;
+	vv_err_clear();
+	return 0;
+}
+
+/* An empty store gets the lineage of the others, which are of one origin. */
+static int match(struct rebuild *b, const char *name)
+{
+	size_t first = 0;
+	int rc = 0;
+
+	while (first < b->n && !b->has[first])
+		first++;
+	if (first == b->n)
+		return vv_err_set(VV_ENOENT, "rebuild: none of the stores has the lineage '%s'", name);
+	for (size_t i = 0; rc == 0 && i < b->n; i++) {
+		if (b->has[i] && memcmp(b->lineage[i].id, b->lineage[first].id, sizeof(b->lineage[i].id)) != 0)
+			rc = vv_err_set(VV_EMISMATCH, "rebuild: the lineages '%s' in '%s' and '%s' are not of one origin", name, b->store[first]->url,
+					b->store[i]->url);
+		else if (!b->has[i] && b->dry) /* nothing is read from it */
+			b->lineage[i] = (struct vv_lineage){ .store = b->store[i] };
+		else if (!b->has[i])
+			rc = vv_catalog_adopt(b->store[i], name, b->lineage[first].id, b->lineage[first].created_ns, &b->lineage[i]);
+	}
+	return rc;
+}
+
+static int open_all(struct rebuild *b, const char *name)
+{
+	int rc;
+
+	b->store = vv_mem_new(b->n, sizeof(*b->store));
+	b->lineage = vv_mem_new(b->n, sizeof(*b->lineage));
+	b->has = vv_mem_new(b->n, sizeof(*b->has));
+	b->lock = vv_mem_new(b->n, sizeof(*b->lock));
+	b->given = vv_mem_new(b->n, sizeof(*b->given));
+	rc = b->given && b->store && b->lineage && b->has && b->lock ? 0 : VV_ENOMEM;
+	for (size_t i = 0; rc == 0 && i < b->n; i++)
+		rc = open_one(b, name, i);
+	return rc ? rc : match(b, name);
+}
+
+static void close_all(struct rebuild *b)
+{
+	for (size_t i = 0; b->store && b->lock && i < b->n; i++) {
+		vv_store_unlock(b->lock[i]);
+		vv_store_close(b->store[i]);
+	}
+	vv_parity_sets_fini(&b->sets);
+	vv_mem_free(b->store);
+	vv_mem_free(b->lineage);
+	vv_mem_free(b->has);
+	vv_mem_free(b->lock);
+	vv_mem_free(b->given);
+}
+
+/* ---- work ------------------------------------------------------------------------------------ */
+
+/* The store that has other objects of the rank, or else the one that has least of the epoch. */
+static uint32_t choose_target(void *arg, uint64_t epoch, const struct vv_parity_layer *l)
+{
+	struct rebuild *b = arg;
+	size_t least = SIZE_MAX;
+	uint32_t best = 0;
+
+	for (uint32_t p = 0; p < b->n; p++)
+		if (b->given[p] == l->rank + 1)
+			return p;
+
+	for (size_t i = 0; i < b->sets.n; i++)
+		if (vv_run_rank(b->sets.v[i].layer) == l->rank)
+			return b->sets.v[i].place;
+	for (uint32_t p = 0; p < b->n; p++) {
+		size_t count = b->given[p] ? 2 : 0;
+
+		for (size_t i = 0; i < b->sets.n; i++)
+			count += b->sets.v[i].place == p && vv_run_epoch(b->sets.v[i].layer) == epoch;
+		best = count < least ? p : best;
+		least = count < least ? count : least;
+	}
+	b->given[best] = b->given[best] ? b->given[best] : l->rank + 1;
+	return best;
+}
+
+static int list_all(struct rebuild *b)
+{
+	int rc = 0;
+
+	vv_parity_sets_fini(&b->sets);
+	b->sets = (struct vv_parity_sets){ .io = { .lineage = b->lineage }, .target = choose_target, .arg = b };
+	for (size_t i = 0; rc == 0 && i < b->n; i++) {
+		struct vv_listing l = { 0 };
+
+		if (b->has[i] || !b->dry)
+			rc = vv_catalog_list(&b->lineage[i], 0, &l);
+		if (rc == 0)
+			rc = vv_parity_sets_add(&b->sets, &l, (uint32_t)i);
+		vv_catalog_listing_fini(&l);
+	}
+	vv_parity_sets_sort(&b->sets);
+	return rc;
+}
+
+/* Every store has the records of all epochs. */
+static int spread_record(struct rebuild *b, uint64_t epoch)
+{
+	struct vv_commit c = { 0 };
+	size_t from = 0;
+	int rc = VV_ENOENT;
+
+	for (; rc && from < b->n; from += rc != 0) {
+		rc = vv_catalog_commit(&b->lineage[from], epoch, &c);
+		if (rc && rc != VV_ENOENT && rc != VV_EDAMAGED)
+			return rc;
+	}
+	vv_err_clear();
+	for (size_t i = 0; rc == 0 && i < b->n; i++)
+		if (vv_catalog_is_dropped(&b->lineage[i], epoch))
+			rc = vv_catalog_put_commit(&b->lineage[i], &c);
+	vv_commit_fini(&c);
+	return rc == VV_ENOENT || rc == VV_EDAMAGED ? 0 : rc; /* dropped everywhere */
+}
+
+static int rebuild_all(struct rebuild *b, struct vv_parity_report *r)
+{
+	size_t missing = 0;
+	int rc = 0;
+
+	for (uint64_t e = vv_parity_sets_next(&b->sets, 0); rc == 0 && e; e = vv_parity_sets_next(&b->sets, e)) {
+		vv_parity_sets_epoch(&b->sets, e, &missing);
+		if (missing || b->scan)
+			rc = vv_parity_sets_rebuild(&b->sets, e, b->scan, r);
+		if (rc == 0)
+			rc = spread_record(b, e);
+	}
+	return rc ? rc : list_all(b);
+}
+
+/* ---- report ---------------------------------------------------------------------------------- */
+
+static void tell_epoch(struct rebuild *b, uint64_t epoch, const char *scheme, size_t missing, int survives)
+{
+	struct vv_verb_context *job = b->job;
+
+	vv_json_object(&job->json, NULL);
+	vv_json_number(&job->json, "epoch", epoch);
+	vv_json_text(&job->json, "redundancy", scheme);
+	vv_json_number(&job->json, "missing", missing);
+	vv_json_signed(&job->json, "bears", survives);
+	vv_json_end(&job->json);
+	if (job->args->json || job->args->quiet)
+		return;
+	vv_out_printf(&job->out, "epoch %" PRIu64 ": %s, %zu objects missing, ", epoch, scheme, missing);
+	if (survives < 0)
+		vv_out_printf(&job->out, "more than can be computed\n");
+	else
+		vv_out_printf(&job->out, "bears the loss of %d more store%s\n", survives, survives == 1 ? "" : "s");
+}
+
+/* Each store is a failure domain. *worst: of all epochs. */
+static int tell_all(struct rebuild *b, int *worst)
+{
+	uint32_t *domain = vv_mem_new(b->n, sizeof(*domain));
+	int rc = domain ? 0 : VV_ENOMEM;
+
+	for (uint32_t i = 0; domain && i < b->n; i++)
+		domain[i] = i;
+	vv_json_array(&b->job->json, "epochs");
+	for (uint64_t e = vv_parity_sets_next(&b->sets, 0); rc == 0 && e; e = vv_parity_sets_next(&b->sets, e)) {
+		char scheme[VV_PARITY_SCHEME] = "?";
+		struct vv_parity_job *j = NULL;
+		size_t n = 0, missing = 0;
+		int survives = 0;
+
+		vv_parity_sets_epoch(&b->sets, e, &missing);
+		rc = vv_parity_sets_load(&b->sets, e, &j, &n);
+		survives = n ? vv_parity_job_survives(&j[0], domain) : -1;
+		if (n)
+			vv_parity_sets_scheme(j[0].head.k, j[0].head.m, scheme);
+		for (size_t i = 0; i < n; i++) {
+			int one = vv_parity_job_survives(&j[i], domain);
+
+			survives = one < survives ? one : survives;
+			vv_parity_job_fini(&j[i]);
+		}
+		vv_mem_free(j);
+		*worst = survives < *worst ? survives : *worst;
+		if (rc == 0)
+			tell_epoch(b, e, scheme, missing, survives);
+	}
+	vv_json_end(&b->job->json);
+	vv_mem_free(domain);
+	return rc;
+}
+
+static int run(struct vv_verb_context *job)
+{
+	struct rebuild b = { .job = job, .n = job->args->n_operands - 1, .dry = vv_args_value(job->args, "dry-run"),
+			     .scan = vv_args_value(job->args, "scan") };
+	struct vv_parity_report r = { 0 };
+	int worst = 0, rc = open_all(&b, job->args->operand[0]);
+
+	if (rc == 0)
+		rc = list_all(&b);
+	if (rc == 0 && !b.dry)
+		rc = rebuild_all(&b, &r);
+	if (rc == 0) {
+		vv_json_text(&job->json, "lineage", job->args->operand[0]);
+		vv_json_number(&job->json, "written", r.built.n_objects);
+		vv_json_number(&job->json, "bytes_written", r.built.layer_bytes + r.built.parity_bytes);
+		rc = tell_all(&b, &worst);
+	}
+	for (size_t i = 0; rc == 0 && i < r.n_lost; i++)
+		vv_log_warn("%s", r.lost[i].text);
+	if (rc == 0 && !job->args->json && !job->args->quiet && !b.dry)
+		vv_out_printf(&job->out, "%zu objects written, %s\n", r.built.n_objects, vv_text_size(r.built.layer_bytes + r.built.parity_bytes).s);
+	vv_parity_sets_free_report(&r);
+	close_all(&b);
+	return rc ? rc : worst < 0;
+}
+
+static const struct vv_args_option options[] = {
+	{ "dry-run", 0, NULL, "only list what is missing" },
+	{ "scan", 0, NULL, "read all objects, and repair damaged ones" },
+	{ NULL, 0, NULL, NULL },
+};
+
+const struct vv_cmd vv_cmd_rebuild = {
+	.name = "rebuild",
+	.operands = "LINEAGE STORE...",
+	.min = 3,
+	.max = SIZE_MAX,
+	.brief = "computes layers of lost stores from the others",
+	.help = "For ranks that had stores of their own and the option redundancy. Name the\n"
+		"stores of all of them; an empty folder takes the place of a lost one. Layers and\n"
+		"parity that no store has are computed from the others, and stored where their\n"
+		"rank has its other ones, or in the emptiest store. No process may write the\n"
+		"lineage.",
+	.option = options,
+	.run = run,
+};

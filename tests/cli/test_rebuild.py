@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+# ctest: TIMEOUT 120 COST 5
+"""varve rebuild: stores of ranks are lost, and come back byte for byte; damage is repaired; one loss too many is told."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+build = pathlib.Path(os.environ["VARVE_BUILD"])
+program = build / "examples/heat_elastic"
+if not program.exists() or not os.environ.get("VARVE_MPIEXEC"):
+    print("skip: varve was built without MPI")
+    sys.exit(77)
+NAMES = ["s0", "s1", "s2", "s3"]
+
+
+def command(folder, *words, want=0):
+    done = subprocess.run([build / "varve", "rebuild", *words, "heat", *NAMES], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == want, (done.returncode, done.stdout, done.stderr)
+    return done.stdout + done.stderr
+
+
+def same(folder):
+    done = subprocess.run(["diff", "-r", "-x", "lock", "-x", "index.*", "now", "saved"], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+with tempfile.TemporaryDirectory() as top:
+    top = pathlib.Path(top)
+    now = top / "now"
+    now.mkdir()
+    env = dict(os.environ, VARVE_REDUNDANCY="rs:2+2", VARVE_FAILURE_DOMAIN="store")
+    line = f"exec {program} s${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}} 32 15 5"
+    subprocess.run([os.environ["VARVE_MPIEXEC"], "-n", "4", "sh", "-c", line], cwd=now, env=env, check=True, stdout=subprocess.DEVNULL)
+    shutil.copytree(now, top / "saved")
+    assert command(now, "--dry-run").count("rs:2+2, 0 objects missing, bears the loss of 2 more stores") == 3
+    for lost in (["s0"], ["s1", "s3"], ["s2", "s0"]):
+        for name in lost:
+            shutil.rmtree(now / name)
+            (now / name).mkdir()
+        told = command(now, "--dry-run")
+        assert told.count(f"{2 * len(lost)} objects missing, bears the loss of {2 - len(lost)} more store") == 3, told
+        told = command(now)
+        assert f"{6 * len(lost)} objects written" in told and told.count("bears the loss of 2") == 3, told
+        same(top)
+    layer = next((now / "s1").glob("heat/*/*2.r1.layer"))
+    with layer.open("r+b") as file:
+        file.seek(5000)
+        file.write(b"damage")
+    assert "1 objects written" in command(now, "--scan")
+    same(top)
+    for name in NAMES[1:]:
+        shutil.rmtree(now / name)
+        (now / name).mkdir()
+    told = json.loads(subprocess.run([build / "varve", "rebuild", "--json", "heat", *NAMES], cwd=now, capture_output=True, text=True).stdout)
+    assert [one["bears"] for one in told["epochs"]] == [-1, -1, -1] and told["written"] == 0, told
+    assert "rs:2+2 bears the loss of 2 failure domains" in command(now, want=1)
