@@ -78,7 +78,7 @@ static int name_odd_rank(struct vv_group *g, uint64_t call, uint64_t detail)
 					"order", call_name(all[0]), odd, call_name(all[2 * odd]));
 		else if (odd < g->size && call == VV_GROUP_OPEN)
 			rc = vv_err_set(VV_EPEER, "rank 0 and rank %u have different options or lineages; all ranks must have the same "
-					"lineage, mode, chunk, digest, dedup, collective, alike, threshold, copies, aggregate and redundancy", odd);
+					"lineage, mode, chunk, digest, dedup, collective, alike, threshold, copies, aggregate, redundancy and tiers", odd);
 		else if (odd < g->size && call == VV_GROUP_PACK)
 			rc = vv_err_set(VV_EPEER, "rank 0 and rank %u are to pack different files, or in different ways", odd);
 		else if (odd < g->size && call == VV_GROUP_LIST)
