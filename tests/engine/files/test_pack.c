@@ -155,7 +155,7 @@ static void test_changes(void)
 {
 	static uint8_t bytes[8 << 20];
 	struct scribble s = { .done = false };
-	struct vv_pack_options how = { .progress = { touch, &s } };
+	struct vv_pack_options how = { .progress = { .step = touch, .arg = &s } };
 	struct vv_pack_report r = { 0 };
 	struct vv_pack_file file;
 	char store[PLACE_MAX];
@@ -252,7 +252,7 @@ static void test_mapped(void)
 {
 	static uint8_t bytes[100000];
 	struct mapped m = { .done = false };
-	struct vv_pack_options how = { .progress = { write_mapped, &m } };
+	struct vv_pack_options how = { .progress = { .step = write_mapped, .arg = &m } };
 	struct vv_pack_report r = { 0 };
 	struct vv_pack_file file;
 	char store[PLACE_MAX], path[PLACE_MAX];
