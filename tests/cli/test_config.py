@@ -40,6 +40,17 @@ class Config(command.Case):
         self.assertIn("--all shows them", few)
         self.assertIn("\nbuffer ", self.varve("config", "-o", "buffer=1MiB"))
 
+    def test_comparison(self):
+        """Options that serve for comparison alone stand under a heading of their own, if they are shown."""
+        heading = "\nFor comparison with published algorithms:\n"
+        names = {o["name"] for o in self.json("config")["options"] if o["tier"] == "comparison"}
+        before, found = self.varve("config", "--all").split(heading)
+        rows = found.split("\n\n")[0].splitlines()
+        self.assertEqual({row.split()[0] for row in rows[1:]}, names)
+        self.assertFalse(names & {row.split()[0] for row in before.splitlines() if row})
+        self.assertNotIn(heading, self.varve("config"))
+        self.assertIn(heading, self.varve("config", "-o", "eager=no"))
+
     def test_vectors(self):
         """What the processor has, and no more of it than VARVE_CPU says."""
         levels = ["baseline", "avx2", "avx512"]

@@ -70,6 +70,10 @@ class Man(command.Case):
         for option in self.json("config")["options"]:
             self.assertRegex(text, rf'(?m)^\.BR {option["name"]} "')
 
+        section = re.search(r"(?ms)^\.SS For comparison with published algorithms\n(.*?)^\.S[HS]", text)[1]
+        comparison = {o["name"] for o in self.json("config")["options"] if o["tier"] == "comparison"}
+        self.assertEqual(set(re.findall(r'(?m)^\.TP\n\.BR (\S+) "', section)), comparison)
+
     def test_functions(self):
         overview, count = page("varve.3"), {}
         for path in (ROOT / "include" / "varve").glob("*.h"):

@@ -112,27 +112,42 @@ static bool is_shown(const struct vv_conf *c, size_t i, bool all)
 	return all || vv_options_tier(c->item[i].name) == VV_OPTIONS_EVERYDAY || strcmp(c->value[i].origin, "default") != 0;
 }
 
-static int print_all(struct vv_out *o, const struct vv_conf *c, bool all)
+static int print_table(struct vv_out *o, const struct vv_conf *c, bool all, bool comparison)
 {
 	static const char *const columns[] = { "<OPTION", "<VALUE", "<FROM", "<FOR", "<MEANING", NULL };
 	struct vv_text_table t;
-	size_t hidden = 0;
+	size_t shown = 0;
 	int rc;
 
 	vv_text_table_init(&t, columns, "");
 	for (size_t i = 0; i < c->n; i++) {
-		if (!is_shown(c, i, all)) {
-			hidden++;
+		enum vv_options_tier tier = vv_options_tier(c->item[i].name);
+
+		if (!is_shown(c, i, all) || (tier == VV_OPTIONS_COMPARISON) != comparison)
 			continue;
-		}
 		vv_text_cell(&t, "%s", c->item[i].name);
 		vv_text_cell(&t, "%s", c->value[i].text[0] ? vv_text_safe(c->value[i].text).s : "-");
 		vv_text_cell(&t, "%s", vv_text_safe(c->value[i].origin).s);
-		vv_text_cell(&t, "%s", tiers[vv_options_tier(c->item[i].name)]);
+		vv_text_cell(&t, "%s", tiers[tier]);
 		vv_text_cell(&t, "%s", c->item[i].help);
+		shown++;
 	}
-	rc = vv_text_table_print(&t, &o->buf);
+	if (shown && comparison)
+		vv_out_printf(o, "\nFor comparison with published algorithms:\n");
+	rc = shown ? vv_text_table_print(&t, &o->buf) : 0;
 	vv_text_table_fini(&t);
+	return rc;
+}
+
+static int print_all(struct vv_out *o, const struct vv_conf *c, bool all)
+{
+	size_t hidden = 0;
+	int rc = print_table(o, c, all, false);
+
+	if (rc == 0)
+		rc = print_table(o, c, all, true);
+	for (size_t i = 0; i < c->n; i++)
+		hidden += !is_shown(c, i, all);
 	if (rc == 0 && hidden)
 		vv_out_printf(o, "... and %zu for tuning and for comparison with papers (--all shows them)\n", hidden);
 	if (rc == 0)
