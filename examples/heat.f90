@@ -85,14 +85,19 @@ contains
     integer :: stat
 
     do while (step < steps)
+      call advance()
+      stat = varve_ok
+      if (varve_due(v)) call varve_checkpoint(v, stat, why)
+      if (stat /= varve_ok) print '(a)', 'not saved: '//trim(why) ! the older ones are there all the same
+    end do
+  end subroutine
+
+  ! To the next step at which a checkpoint may be taken, or to the last step.
+  subroutine advance()
+    do
       call cool()
       step = step + 1
-      if (mod(step, every) == 0) then
-        if (varve_due(v)) then
-          call varve_checkpoint(v, stat, why)
-          if (stat /= varve_ok) print '(a)', 'not saved: '//trim(why) ! the older ones are there all the same
-        end if
-      end if
+      if (mod(step, every) == 0 .or. step >= steps) exit
     end do
   end subroutine
 

@@ -75,6 +75,14 @@ static void heat_step(struct heat *h)
 	h->step++;
 }
 
+/* To the next step at which a checkpoint may be taken, or to the last step. */
+static void advance(struct heat *h, const struct settings *set)
+{
+	do
+		heat_step(h);
+	while (h->step % set->every && h->step < set->steps);
+}
+
 /* FNV-1a over the bytes: two fields with the same sum are the same bit for bit. */
 static uint64_t heat_checksum(const struct heat *h)
 {
@@ -164,9 +172,9 @@ static int simulate(const struct settings *set, struct heat *h)
 
 	fflush(stdout);
 	while (rc == 0 && h->step < set->steps) {
-		heat_step(h);
-		if (v && set->every && h->step % set->every == 0 && varve_due(v))
-			rc = save(v, h, &saved);
+		advance(h, set);
+		if (v && varve_due(v) && save(v, h, &saved) < 0)
+			rc = -1;
 	}
 	if (rc == 0 && saved)
 		rc = tell(v, saved);
@@ -217,7 +225,7 @@ static bool parse(int argc, char **argv, struct settings *set)
 		else if (strcmp(name, "--steps") == 0)
 			fine = number(value, 0, 1000000000, &set->steps);
 		else if (strcmp(name, "--every") == 0)
-			fine = number(value, 0, 1000000000, &set->every);
+			fine = number(value, 1, 1000000000, &set->every);
 		else
 			fine = false;
 		if (!fine)

@@ -96,6 +96,14 @@ static void heat_step(struct heat *h)
 	h->step++;
 }
 
+/* To the next step at which a checkpoint may be taken, or to the last step. */
+static void advance(struct heat *h, long steps, long every)
+{
+	do
+		heat_step(h);
+	while (h->step % every && h->step < steps);
+}
+
 /* FNV-1a over the bytes of all ranks, in their order: two bars with the same sum are the same bit for bit. */
 static uint64_t checksum(const struct heat *h)
 {
@@ -115,7 +123,7 @@ static uint64_t checksum(const struct heat *h)
 static void run(struct heat *h, const char *store, long steps, long every)
 {
 	varve *v = NULL;
-	int rc, due;
+	int rc;
 
 	if (varve_open_mpi(MPI_COMM_WORLD, store, "heat", NULL, &v) < 0 ||
 	    varve_protect(v, "step", &h->step, sizeof(h->step)) < 0 ||
@@ -128,9 +136,8 @@ static void run(struct heat *h, const char *store, long steps, long every)
 	if (rc && h->rank == 0)
 		printf("restarted from epoch %" PRIu64 " at step %" PRId64 "\n", varve_epoch(v), h->step);
 	while (h->step < steps) {
-		heat_step(h);
-		due = h->step % every == 0 ? varve_due(v) : 0; /* interval=10m, overhead=2% or mtbf=4h; else every time */
-		if (due < 0 || (due && varve_checkpoint(v) < 0))
+		advance(h, steps, every);
+		if (varve_due(v) && varve_checkpoint(v) < 0) /* interval=10m, overhead=2% or mtbf=4h; else every time */
 			die(varve_last_error()); /* or go on: everything older is there, and the next one may succeed */
 	}
 	if (varve_close(v) < 0) /* the last one is durable now, on all ranks, or this says why it is not */

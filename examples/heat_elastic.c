@@ -100,6 +100,14 @@ static void heat_step(struct heat *h)
 	h->step++;
 }
 
+/* To the next step at which a checkpoint may be taken, or to the last step. */
+static void advance(struct heat *h, long steps, long every)
+{
+	do
+		heat_step(h);
+	while (h->step % every && h->step < steps);
+}
+
 /* FNV-1a over the planes of all ranks, in their order: it does not depend on the number of ranks. */
 static uint64_t checksum(const struct heat *h)
 {
@@ -120,7 +128,7 @@ static void run(struct heat *h, const char *store, long steps, long every)
 {
 	size_t cube[3] = { h->n, h->n, h->n }, start[3] = { h->first, 0, 0 }, count[3] = { h->planes, h->n, h->n }, ghost[3] = { 1, 0, 0 };
 	varve *v = NULL;
-	int rc, due;
+	int rc;
 
 	if (varve_open_mpi(MPI_COMM_WORLD, store, "heat", NULL, &v) < 0 ||
 	    varve_protect_shared(v, "step", &h->step, sizeof(h->step)) < 0 ||
@@ -132,9 +140,8 @@ static void run(struct heat *h, const char *store, long steps, long every)
 	if (rc && h->rank == 0)
 		printf("%d ranks: restarted from epoch %" PRIu64 " at step %" PRId64 "\n", h->ranks, varve_epoch(v), h->step);
 	while (h->step < steps) {
-		heat_step(h);
-		due = h->step % every == 0 ? varve_due(v) : 0;
-		if (due < 0 || (due && varve_checkpoint(v) < 0))
+		advance(h, steps, every);
+		if (varve_due(v) && varve_checkpoint(v) < 0)
 			die(varve_last_error());
 	}
 	if (varve_close(v) < 0)

@@ -32,18 +32,24 @@ program heat_mpi
   call varve_restart(v, restarted)
   if (restarted .and. rank == 0) print '(a, i0, a, i0)', 'restarted from epoch ', varve_epoch(v), ' at step ', step
   do while (step < steps)
-    call exchange()
-    call cool()
-    step = step + 1
-    if (mod(step, every) == 0) then
-      if (varve_due(v)) call varve_checkpoint(v) ! by all ranks: all get the same answer
-    end if
+    call advance()
+    if (varve_due(v)) call varve_checkpoint(v) ! by all ranks: all get the same answer
   end do
   call varve_close(v)
   call tell()
   call MPI_Finalize()
 
 contains
+
+  ! To the next step at which a checkpoint may be taken, or to the last step.
+  subroutine advance()
+    do
+      call exchange()
+      call cool()
+      step = step + 1
+      if (mod(step, every) == 0 .or. step >= steps) exit
+    end do
+  end subroutine
 
   subroutine exchange()
     call MPI_Sendrecv(T(:, 1), n, MPI_DOUBLE_PRECISION, left, 0, T(:, m + 1), n, MPI_DOUBLE_PRECISION, right, 0, &

@@ -114,10 +114,12 @@ try {
 	if (s.restart())
 		std::printf("restarted from epoch %llu at step %llu with %zu particles\n", static_cast<unsigned long long>(s.epoch()),
 			    static_cast<unsigned long long>(step), b.place.size());
-	for (; step < steps; step++) {
-		if (step && step % every == 0 && s.due())
+	while (step < steps) {
+		do
+			b.advance(step++);
+		while (step % every && step < steps);
+		if (s.due())
 			s.checkpoint();
-		b.advance(step);
 	}
 	s.close();
 	std::printf("checksum %016llx after step %llu, %zu particles\n", static_cast<unsigned long long>(b.checksum()),

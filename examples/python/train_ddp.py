@@ -34,16 +34,17 @@ with varve.torch.Checkpointer(store, "train", keep=3) as ck:
     if ck.restart() and rank == 0:                            # from the newest epoch, the same on all ranks
         print(f"continues at step {state['step']}", flush=True)
     while state["step"] < steps:
-        if state["step"] % 5 == 0 and ck.due():
+        if ck.due():
             ck.checkpoint()
-        x = torch.randn(32, 64)
-        loss = ((trained(x) - x.square().sum(1, keepdim=True)) ** 2).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        scheduler.step()
-        state["losses"].append(loss.item())
-        state["step"] += 1
+        for _ in range(min(5, steps - state["step"])):
+            x = torch.randn(32, 64)
+            loss = ((trained(x) - x.square().sum(1, keepdim=True)) ** 2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            scheduler.step()
+            state["losses"].append(loss.item())
+            state["step"] += 1
 
 if rank == 0:
     with open(result, "w") as f:

@@ -8,8 +8,8 @@
  *	if (varve_restart(v, VARVE_LATEST) < 0)                fills the regions: 1 = restarted, 0 = no epoch yet
  *		exit(1);                                       their content is now undefined: do not continue
  *	for (; step < n; step++) {
- *		if (varve_due(v))
- *			varve_checkpoint(v);                   before the step: `step` is the next one to do
+ *		if (varve_due(v) && varve_checkpoint(v) < 0)   before the step: `step` is the next one to do
+ *			fprintf(stderr, "%s\n", varve_last_error()); older epochs are intact: continue
  *		...
  *	}
  *	varve_close(v);
