@@ -128,6 +128,7 @@ static void time_restart(struct bench *b, const char *store, const char *name, c
 {
 	double whole[BENCH_ROUNDS_MAX], region[BENCH_ROUNDS_MAX], plain[BENCH_ROUNDS_MAX], w, g, h;
 
+	bench_load(store);
 	restart(store, name, p, n, &whole[0], &region[0]);
 	copy_in(p, n, pinned);
 	for (int i = 0; i < b->rounds; i++) {

@@ -297,7 +297,8 @@ static void restart_from(struct bench *b, size_t n, size_t piece)
 	make_table(b, store, p, n, piece);
 	bare_new(&bare, p, to, n, piece);
 	bench_settle(b, 0);
-	restart(store, to, p, n, known); /* the first one finds parts of the files on the disk */
+	bench_load(store);
+	restart(store, to, p, n, known); /* for nothing */
 	for (int i = 0; i < b->rounds; i++) {
 		plain[i] = copy(b, p, to, n);
 		least[i] = bare_copy(b, &bare);

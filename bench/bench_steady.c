@@ -210,6 +210,7 @@ static void restarts(struct bench *b, const struct kind *k, const char *mode, co
 	to = mmap(NULL, s->n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	each_file(s->store, drop_file);
 	cold = restart(b, options, s, to);
+	bench_load(s->store);
 	warm = restart(b, options, s, to);
 	copy = copy_all(b, to, s->p, s->n);
 	munmap(to, s->n);

@@ -568,6 +568,26 @@ static size_t resident(int fd, size_t n)
 	return count;
 }
 
+static int load_file(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+	static char block[FOLIO];
+	int fd = kind == FTW_F ? open_file(path, O_RDONLY) : -1;
+	ssize_t n = fd < 0 ? 0 : 1;
+
+	(void)st;
+	(void)at;
+	while (n > 0)
+		n = read(fd, block, sizeof(block));
+	if (fd >= 0)
+		close(fd);
+	return (int)n;
+}
+
+void bench_load(const char *path)
+{
+	must(nftw(path, load_file, 16, FTW_PHYS) == 0, "read");
+}
+
 void bench_drop(const char *path)
 {
 	int fd = open_file(path, O_RDONLY);

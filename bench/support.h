@@ -101,6 +101,8 @@ double bench_read(struct bench *b, const char *path, void *to, size_t n);
 double bench_copy_mapped(struct bench *b, const char *path, void *to, size_t n, bool populate);
 /* XXH3-128 of every page, on all cores. */
 double bench_hash(struct bench *b, const void *p, size_t n);
+/* The file, or all files of a tree, are in the page cache afterwards: a restart reads what is not there past it. */
+void bench_load(const char *path);
 /* The file's pages leave the page cache; ends the program if they do not. */
 void bench_drop(const char *path);
 /* Before a measurement: everything that was written or removed reaches the disk, and `bytes` of free memory are touched by way of the page cache, on each of two

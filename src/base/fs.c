@@ -204,12 +204,12 @@ int vv_fs_write_list(const struct vv_fs *fs, int fd, const struct iovec *iov, in
 	return rc;
 }
 
-int vv_fs_read_all(const struct vv_fs *fs, int fd, void *p, size_t n, off_t off)
+int vv_fs_read_least(const struct vv_fs *fs, int fd, void *p, size_t least, size_t most, off_t off)
 {
 	char *to = p;
 
-	while (n > 0) {
-		ssize_t got = fs->pread(fs, fd, to, n, off);
+	for (size_t done = 0; done < least;) {
+		ssize_t got = fs->pread(fs, fd, to + done, most - done, off + (off_t)done);
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -217,11 +217,14 @@ int vv_fs_read_all(const struct vv_fs *fs, int fd, void *p, size_t n, off_t off)
 			errno = got == 0 ? EIO : errno;
 			return -1;
 		}
-		to += got;
-		off += got;
-		n -= (size_t)got;
+		done += (size_t)got;
 	}
 	return 0;
+}
+
+int vv_fs_read_all(const struct vv_fs *fs, int fd, void *p, size_t n, off_t off)
+{
+	return vv_fs_read_least(fs, fd, p, n, n, off);
 }
 
 /* An unlisted file system is unknown: FUSE may be anything. */

@@ -19,8 +19,8 @@ struct vv_fs {
 	/* a hint; may fail harmlessly */
 	int (*allocate)(const struct vv_fs *fs, int fd, off_t off, off_t len);
 	int (*start_writeback)(const struct vv_fs *fs, int fd, off_t off, off_t len); /* a hint */
-	/* Switches writes of this descriptor past the page cache, or back. It fails where that is
-	 * impossible or useless. */
+	/* Switches reads and writes of this descriptor past the page cache, or back. It fails where
+	 * that is impossible or useless. */
 	int (*direct)(const struct vv_fs *fs, int fd, bool on);
 	/* Frees the space of a range, which then reads as zeros. If that is impossible, it fails
 	 * and changes nothing. */
@@ -42,6 +42,8 @@ int vv_fs_write_all(const struct vv_fs *fs, int fd, struct iovec *iov, int n, of
 /* The same without a change of iov, for callers that may try again. */
 int vv_fs_write_list(const struct vv_fs *fs, int fd, const struct iovec *iov, int n, off_t off);
 int vv_fs_read_all(const struct vv_fs *fs, int fd, void *p, size_t n, off_t off);
+/* The same for any number of bytes from `least` to `most`. */
+int vv_fs_read_least(const struct vv_fs *fs, int fd, void *p, size_t least, size_t most, off_t off);
 
 /* Are the file's bytes on a medium of this machine? Then a read error is one of the medium, not an
  * outage. False if unknown. */

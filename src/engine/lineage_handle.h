@@ -15,6 +15,7 @@ struct vv_lineage {
 	uint64_t created_ns;
 	/* references between its layers; lives as long as the store */
 	struct vv_provenance *provenance;
+	uint32_t rank, ranks; /* of this process; 0 ranks: no session has the handle */
 	bool recovered; /* its record is missing or damaged; the id is from a commit record */
 };
 

@@ -34,6 +34,8 @@ struct vv_get { /* an object open for reading */
 	uint64_t size;
 	bool maps;          /* it can be mapped, which may be faster than reading */
 	const uint8_t *map; /* the whole object, once mapped; else NULL */
+	/* Reads of multiples of it, at and to multiples, go past the page cache; 0: none do. */
+	size_t unit;
 	/* its pages, unmapped at close; a caller that sets NULL here takes ownership */
 	void *mapped;
 	size_t mapped_len;
@@ -84,6 +86,8 @@ struct vv_store_ops {
 	/* all n bytes or an error */
 	int (*get_read)(struct vv_get *g, uint64_t off, void *to, size_t n);
 	void (*get_map)(struct vv_get *g); /* maps if possible. May be NULL */
+	/* Sets the unit if reads can go past the page cache and that pays. May be NULL. */
+	void (*get_direct)(struct vv_get *g);
 	/* Is the object unchanged since it was opened? The error describes the change. May be
 	 * NULL. */
 	int (*get_check)(struct vv_get *g);

@@ -6,6 +6,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "store/dir_bundle.h"
+#include "store/dir_direct.h"
 #include "store/dir_list.h"
 #include "store/dir_usage.h"
 #include "store/dir_lock.h"
@@ -26,6 +27,7 @@
 
 enum {
 	MAP_FROM = 1 << 20,
+	DIRECT_FROM = 4 << 20, /* a smaller file is read in a moment */
 	READ_STEP = 128 << 10, /* small enough to be still in the cache when it is checked */
 };
 
@@ -121,10 +123,10 @@ static int err_unreadable(int errnum, const char *path)
 
 int vv_dir_read(const struct vv_fs *fs, int fd, const char *path, void *to, size_t n, uint64_t off)
 {
-	int rc = vv_fs_read_all(fs, fd, to, n, (off_t)off), why = errno;
+	int rc = vv_dir_direct_read(fs, fd, to, n, off), why = errno;
 
 	if (rc < 0 && is_hard(why)) {
-		rc = vv_fs_read_all(fs, fd, to, n, (off_t)off);
+		rc = vv_dir_direct_read(fs, fd, to, n, off);
 		why = errno;
 	}
 	if (rc == 0)
@@ -218,6 +220,16 @@ static void get_map(struct vv_get *base)
 	base->mapped = p;
 	base->mapped_len = before + base->size;
 	base->map = (const uint8_t *)p + before;
+}
+
+static void get_direct(struct vv_get *base)
+{
+	struct dir_get *g = (struct dir_get *)base;
+	enum vv_store_io io = vv_dir_of(base->store)->io;
+	bool wanted = io == VV_STORE_IO_DIRECT || (io == VV_STORE_IO_AUTO && base->maps && base->size >= DIRECT_FROM);
+
+	if (wanted && g->own.fs.direct(&g->own.fs, g->fd, true) == 0)
+		base->unit = VV_DIR_DIRECT_UNIT;
 }
 
 static int get_open(struct vv_store *s, const char *name, struct vv_get **out)
@@ -457,6 +469,7 @@ static const struct vv_store_ops ops = {
 	.get_open = get_open,
 	.get_read = get_read,
 	.get_map = get_map,
+	.get_direct = get_direct,
 	.get_check = get_check,
 	.get_advise = get_advise,
 	.get_close = get_close,

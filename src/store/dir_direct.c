@@ -17,6 +17,40 @@
 
 enum { BUFFERS = 4 };
 
+/* Bytes that are not aligned, of a descriptor that reads directly. */
+static int read_unaligned(const struct vv_fs *fs, int fd, void *to, size_t n, uint64_t off)
+{
+	size_t before = (size_t)(off % VV_DIR_DIRECT_UNIT), all = (before + n + VV_DIR_DIRECT_UNIT - 1) / VV_DIR_DIRECT_UNIT * VV_DIR_DIRECT_UNIT;
+	uint8_t *room = vv_mem_map_wide(all);
+	int rc, why;
+
+	if (!room) {
+		vv_err_clear();
+		errno = ENOMEM;
+		return -1;
+	}
+	rc = vv_fs_read_least(fs, fd, room, before + n, all, (off_t)(off - before));
+	why = errno;
+	if (rc == 0)
+		memcpy(to, room + before, n);
+	vv_mem_unmap(room, all);
+	errno = why;
+	return rc;
+}
+
+/* A file system may accept the flag and refuse the read, or refuse to read into this memory. Then
+ * the bytes take the page cache. */
+int vv_dir_direct_read(const struct vv_fs *fs, int fd, void *to, size_t n, uint64_t off)
+{
+	int rc = vv_fs_read_all(fs, fd, to, n, (off_t)off);
+
+	if (rc < 0 && errno == EINVAL)
+		rc = read_unaligned(fs, fd, to, n, off);
+	if (rc < 0 && (errno == EINVAL || errno == EFAULT || errno == ENOMEM) && fs->direct(fs, fd, false) == 0)
+		rc = vv_fs_read_all(fs, fd, to, n, (off_t)off);
+	return rc;
+}
+
 static size_t usual_room = 1 << 20; /* bytes of a buffer */
 
 void vv_dir_direct_set_room(size_t bytes)

@@ -1,5 +1,5 @@
-/* Writes a file past the page cache (O_DIRECT). Bytes are gathered in aligned buffers, and several
- * threads write the buffers at the same time. */
+/* Reads and writes files past the page cache (O_DIRECT). Bytes to be written are gathered in aligned
+ * buffers, and several threads write the buffers at the same time. */
 #ifndef VV_STORE_DIR_DIRECT_H
 #define VV_STORE_DIR_DIRECT_H
 
@@ -10,6 +10,8 @@ struct vv_pending_write;
 
 enum { VV_DIR_DIRECT_UNIT = 4096 }; /* of memory, offsets and lengths; no disk has larger sectors */
 
+/* Reads all n bytes, whether the descriptor reads directly or not. 0, or -1 with errno. */
+int vv_dir_direct_read(const struct vv_fs *fs, int fd, void *to, size_t n, uint64_t off);
 /* Writes the file from its beginning on. The descriptor and fs stay the caller's. NULL where the
  * file system has no direct writes, or for lack of memory. */
 struct vv_dir_direct *vv_dir_direct_new(const struct vv_fs *fs, int fd);

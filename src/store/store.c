@@ -291,6 +291,25 @@ void vv_store_get_map(struct vv_get *g)
 		g->store->ops->get_map(g);
 }
 
+bool vv_store_get_direct(struct vv_get *g)
+{
+	if (!g->unit && g->store->ops->get_direct)
+		g->store->ops->get_direct(g);
+	return g->unit;
+}
+
+/* The bytes after the last whole unit of the object are read alone. */
+int vv_store_get_around(struct vv_get *g, uint64_t off, size_t n, uint8_t *room, uint8_t **out)
+{
+	size_t unit = g->unit ? g->unit : 1, before = (size_t)(off % unit), all = (before + n + unit - 1) / unit * unit;
+	uint8_t *aligned = room + (-(uintptr_t)room) % unit;
+
+	*out = aligned + before;
+	if (off - before + all > g->size)
+		return vv_store_get_read(g, off, *out, n);
+	return vv_store_get_read(g, off - before, aligned, all);
+}
+
 int vv_store_get_check(struct vv_get *g)
 {
 	return g->store->ops->get_check ? g->store->ops->get_check(g) : 0;

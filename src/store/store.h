@@ -46,6 +46,13 @@ int vv_store_get_read(struct vv_get *g, uint64_t off, void *to, size_t n);
 /* Not while other threads use g. All threads share the address space, so a caller that reads a few
  * bytes should not map. */
 void vv_store_get_map(struct vv_get *g);
+/* Makes later reads go past the page cache, for large parts of an object that is not in the cache.
+ * True if they do. Not while other threads use g. */
+bool vv_store_get_direct(struct vv_get *g);
+enum { VV_STORE_AROUND = 3 * 4096 };
+/* The same as vv_store_get_read, to *out in a room of n + VV_STORE_AROUND bytes. The bytes around
+ * them may be read as well, so that direct reads are aligned. */
+int vv_store_get_around(struct vv_get *g, uint64_t off, size_t n, uint8_t *room, uint8_t **out);
 /* After reading from the mapping: checks that the bytes were the object's, and that no process has
  * written to it meanwhile. */
 int vv_store_get_check(struct vv_get *g);

@@ -486,25 +486,32 @@ static int decode_delta(struct vv_layer_file *f, size_t i, const void *stored, v
 	return rc;
 }
 
+/* Decodes a compressed block. */
+static int decode(struct vv_layer_file *f, size_t i, const void *stored, void *raw)
+{
+	const struct vv_block *b = &f->blocks.v[i];
+	int rc;
+
+	if (b->codec == VV_CODEC_DELTA)
+		rc = decode_delta(f, i, stored, raw);
+	else
+		rc = vv_codec_decode(b->codec, stored, b->stored_len, raw, b->raw_len);
+	return rc ? vv_layer_file_name_in_error(f, rc) : 0;
+}
+
 int vv_layer_file_read_block(struct vv_layer_file *f, size_t i, void *raw, void *scratch)
 {
 	const struct vv_block *b = &f->blocks.v[i];
 	void *stored = b->codec ? scratch : raw;
 	int rc = vv_layer_file_read_stored(f, i, stored);
 
-	if (rc)
-		return rc;
-	if (b->codec == VV_CODEC_DELTA)
-		rc = decode_delta(f, i, stored, raw);
-	else
-		rc = b->codec ? vv_codec_decode(b->codec, stored, b->stored_len, raw, b->raw_len) : 0;
-	return rc ? vv_layer_file_name_in_error(f, rc) : 0;
+	return rc || !b->codec ? rc : decode(f, i, stored, raw);
 }
 
 /* Reads a plain block in steps, and checks each while it is in the cache. */
 static int read_steps(struct vv_layer_file *f, const struct vv_block *b, uint8_t *to, uint64_t *got)
 {
-	size_t step = f->get->store->read_step ? f->get->store->read_step : b->raw_len;
+	size_t step = f->get->store->read_step && !f->get->unit ? f->get->store->read_step : b->raw_len;
 	struct vv_digest_stream check;
 	int rc = 0;
 
@@ -520,8 +527,24 @@ static int read_steps(struct vv_layer_file *f, const struct vv_block *b, uint8_t
 	return rc;
 }
 
-/* Reads a complete plain block to one destination, without a copy of our own. */
-static int read_straight(struct vv_layer_file *f, size_t i, const struct vv_part *part)
+/* Can the block be read without a copy of our own? */
+static bool is_aligned(const struct vv_layer_file *f, const struct vv_block *b, const uint8_t *to)
+{
+	return !f->get->unit || ((uintptr_t)to | b->off | b->raw_len) % f->get->unit == 0;
+}
+
+static int read_around(struct vv_layer_file *f, const struct vv_block *b, uint8_t *to, uint8_t *scratch, uint64_t *got)
+{
+	uint8_t *raw = NULL;
+	int rc = vv_store_get_around(f->get, b->off, b->raw_len, scratch, &raw);
+
+	if (rc == 0)
+		*got = vv_digest_check_copy(to, raw, b->raw_len);
+	return rc;
+}
+
+/* Reads a complete plain block to one destination. */
+static int read_straight(struct vv_layer_file *f, size_t i, const struct vv_part *part, uint8_t *scratch)
 {
 	const struct vv_block *b = &f->blocks.v[i];
 	uint64_t got = 0;
@@ -529,7 +552,7 @@ static int read_straight(struct vv_layer_file *f, size_t i, const struct vv_part
 
 	if (vv_mapped_block_copy(f, b, part, 1))
 		return 0;
-	rc = read_steps(f, b, part->to, &got);
+	rc = is_aligned(f, b, part->to) ? read_steps(f, b, part->to, &got) : read_around(f, b, part->to, scratch, &got);
 	return rc ? rc : got == b->check ? 0 : differs(f, i);
 }
 
@@ -585,7 +608,7 @@ static size_t next_step(const struct vv_layer_file *f, const struct vv_part *par
 	uint64_t step = f->get->store->read_step, gap = step ? GAP : VV_MAX_BLOCK;
 	size_t i = 1;
 
-	step = step ? step : VV_MAX_BLOCK;
+	step = step && !f->get->unit ? step : VV_MAX_BLOCK;
 	for (*end = part->from + part->len; i < n && part[i].from <= *end + gap; i++) {
 		uint32_t to = part[i].from + part[i].len;
 
@@ -605,11 +628,12 @@ static int read_chunks(struct vv_layer_file *f, const struct vv_block *b, const 
 	*ok = true;
 	for (size_t i = 0, k; rc == 0 && *ok && i < n; i += k) {
 		uint32_t from = part[i].from, end;
+		uint8_t *raw = NULL;
 
 		k = next_step(f, part + i, n - i, &end);
-		rc = vv_store_get_read(f->get, b->off + from, scratch, end - from);
+		rc = vv_store_get_around(f->get, b->off + from, end - from, scratch, &raw);
 		if (rc == 0)
-			*ok = copy_checked(&f->digests, part + i, k, scratch, from);
+			*ok = copy_checked(&f->digests, part + i, k, raw, from);
 	}
 	return rc;
 }
@@ -618,13 +642,20 @@ static int read_chunks(struct vv_layer_file *f, const struct vv_block *b, const 
 static int read_whole(struct vv_layer_file *f, size_t i, const struct vv_part *part, size_t n, uint8_t *scratch)
 {
 	const struct vv_block *b = &f->blocks.v[i];
+	uint8_t *raw = scratch, *stored = NULL;
 	int rc;
 
 	if (vv_mapped_block_copy(f, b, part, n))
 		return 0;
-	rc = vv_layer_file_read_block(f, i, scratch, scratch + b->raw_len);
+	rc = vv_store_get_around(f->get, b->off, b->stored_len, b->codec ? scratch + b->raw_len : scratch, &stored);
+	if (rc == 0 && vv_digest_check(stored, b->stored_len) != b->check)
+		rc = differs(f, i);
+	if (rc == 0 && b->codec)
+		rc = decode(f, i, stored, raw);
+	else
+		raw = stored;
 	for (size_t k = 0; rc == 0 && k < n; k++)
-		memcpy(part[k].to, scratch + part[k].from, part[k].len);
+		memcpy(part[k].to, raw + part[k].from, part[k].len);
 	return rc;
 }
 
@@ -637,7 +668,7 @@ int vv_layer_file_read_parts(struct vv_layer_file *f, size_t i, const struct vv_
 	int rc;
 
 	if (b->codec == 0 && n == 1 && part->len == b->raw_len)
-		return read_straight(f, i, part);
+		return read_straight(f, i, part, scratch);
 	for (size_t k = 0; k < n; k++)
 		used += part[k].len;
 	if (b->codec || f->head.digest_kind != VV_DIGEST_XXH3 || !f->digests.n || used > b->raw_len)

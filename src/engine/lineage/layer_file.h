@@ -87,7 +87,8 @@ struct vv_part { /* a range of one decompressed block, and its destination */
 
 /* Reads ascending parts of block i to their destinations, checked. With DIGESTS loaded, only the
  * parts need be read and checked. Then damage in the rest of the block is not detected. scratch:
- * raw_len bytes, plus stored_len bytes for compressed blocks. */
+ * raw_len bytes, plus stored_len bytes for compressed blocks, plus VV_STORE_AROUND for a file that
+ * is read directly. */
 int vv_layer_file_read_parts(struct vv_layer_file *f, size_t i, const struct vv_part *part, size_t n, uint8_t *scratch);
 
 /* The first group of digests that ends after pos; it may also begin after pos. digests.n_groups if

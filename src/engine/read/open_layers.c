@@ -184,6 +184,26 @@ void vv_open_layers_stop_mapping(struct vv_open_layers *w, size_t i)
 		vv_payload_digests_fini(&w->file[i]->digests);
 }
 
+/* Another rank may read its layers at the same time, from the page cache or into it. */
+static bool is_only_reader(const struct vv_lineage *lin, uint64_t layer)
+{
+	return lin->ranks <= 1 || vv_run_rank(layer) == lin->rank;
+}
+
+/* Most of the layer is wanted. Parts that are not cached are read past the page cache, or else
+ * touched. */
+static void choose_reading(struct vv_open_layers *w, size_t i, const struct vv_lineage *lin)
+{
+	struct vv_get *g = w->file[i]->get;
+
+	if (!w->dense[i] || (g->map && is_cached(w, i, 0, g->size)))
+		return;
+	if (is_only_reader(lin, w->layer[i]) && vv_store_get_direct(g))
+		w->dense[i] = false;
+	else if (g->map)
+		vv_store_get_advise(g, VV_STORE_MAPPED, 0, g->size);
+}
+
 /* Few runs are mostly whole blocks, which have checks of their own. Damaged digests are not used:
  * the blocks may still be intact. */
 int vv_open_layers_open(struct vv_open_layers *w, size_t i, const struct vv_lineage *lin, struct vv_pool *pool, uint64_t layer, size_t n_runs, uint64_t bytes)
@@ -193,15 +213,17 @@ int vv_open_layers_open(struct vv_open_layers *w, size_t i, const struct vv_line
 
 	w->layer[i] = layer;
 	w->file[i] = f;
-	if (rc || !f->get->map)
+	if (rc)
 		return rc;
 	w->dense[i] = bytes && bytes + n_runs * APART >= f->head.payload;
+	if (!f->get->map) {
+		choose_reading(w, i, lin);
+		w->dense[i] = false;
+		return 0;
+	}
 	w->window[i] = vv_mem_new((size_t)(f->get->size / WINDOW) + 1, sizeof(*w->window[i]));
 	if (!w->window[i])
 		return VV_ENOMEM;
-	/* the page cache is evicted from one end */
-	if (w->dense[i] && !(is_cached(w, i, 0, 1) && is_cached(w, i, f->get->size - 1, 1)))
-		vv_store_get_advise(f->get, VV_STORE_MAPPED, 0, f->get->size);
 	if (w->dense[i] || n_runs > f->get->size / WINDOW) /* hardly any will be skipped */
 		touch_all(w, i, pool);
 	if (f->head.digest_kind == VV_DIGEST_XXH3 && 8 * n_runs > f->blocks.n)
@@ -210,6 +232,7 @@ int vv_open_layers_open(struct vv_open_layers *w, size_t i, const struct vv_line
 		vv_err_clear();
 		rc = 0;
 	}
+	choose_reading(w, i, lin);
 	if (rc == 0 && f->digests.n) {
 		w->chunk[i] = vv_mem_new(f->digests.n, sizeof(*w->chunk[i]));
 		rc = w->chunk[i] ? list_extents(w, i, n_runs) : VV_ENOMEM;

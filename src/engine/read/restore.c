@@ -38,7 +38,7 @@ struct jobs {
 
 struct restore_reader {
 	struct jobs jobs;
-	struct jobs scattered; /* of layers on the disk whose wanted parts are far apart */
+	struct jobs deep;      /* of layers on the disk: many reads should be in progress */
 	struct jobs *now;      /* the jobs in progress */
 	struct vv_budget rooms; /* room for blocks */
 	atomic_int failed;
@@ -65,7 +65,7 @@ static void run_job(void *arg, size_t i)
 
 	if (atomic_load(&r->failed))
 		return;
-	room = vv_budget_take(&r->rooms, (size_t)b->raw_len + (b->codec ? b->stored_len : 0), 0);
+	room = vv_budget_take(&r->rooms, (size_t)b->raw_len + (b->codec ? b->stored_len : 0) + VV_STORE_AROUND, 0);
 	if (!room) {
 		fail(r, VV_ENOMEM);
 		return;
@@ -205,7 +205,7 @@ static void plan_layer(void *arg, size_t i)
 	if (rc == 0)
 		u = measure(&s->plan);
 	s->scattered = u.blocks > FEW && u.apart * SCATTERED > u.whole;
-	if (s->scattered)
+	if (s->scattered && !s->plan.file->get->unit)
 		vv_store_get_advise(s->plan.file->get, VV_STORE_SCATTERED, 0, s->plan.file->get->size);
 	if (rc)
 		fail(b->reader, rc);
@@ -224,7 +224,7 @@ static int add_jobs(struct restore_batch *b, size_t source)
 	const struct vv_block_plan *p = &s->plan;
 
 	for (size_t k = 0, first = 0; s->n_pieces && k < p->file->blocks.n; first = p->end[k++]) {
-		struct jobs *j = s->scattered && !is_near(b, source, k) ? &b->reader->scattered : &b->reader->jobs;
+		struct jobs *j = (s->scattered || p->file->get->unit) && !is_near(b, source, k) ? &b->reader->deep : &b->reader->jobs;
 
 		if (p->end[k] == first)
 			continue;
@@ -238,7 +238,7 @@ static int add_jobs(struct restore_batch *b, size_t source)
 static void run_jobs(struct restore_batch *b, struct vv_pool *pool, struct jobs *j)
 {
 	b->reader->now = j;
-	vv_store_each(b->lin->store, pool, j == &b->reader->scattered, j->n, run_job, b->reader);
+	vv_store_each(b->lin->store, pool, j == &b->reader->deep, j->n, run_job, b->reader);
 	j->n = 0;
 }
 
@@ -334,7 +334,7 @@ static int read_pieces(struct restore_batch *b, struct vv_pool *pool, const stru
 	for (size_t i = 0; rc == 0 && i < b->warm.n && !atomic_load(&r->failed); i++)
 		rc = add_jobs(b, i);
 	if (rc == 0 && !atomic_load(&r->failed)) {
-		run_jobs(b, pool, &r->scattered);
+		run_jobs(b, pool, &r->deep);
 		run_jobs(b, pool, &r->jobs);
 	}
 	return rc;
@@ -451,7 +451,7 @@ static int restore(const struct vv_lineage *lin, struct vv_pool *pool, const str
 	}
 	rc = b ? vv_restore_protect_again(&b->writable, rc) : rc;
 	vv_budget_fini(&r.rooms);
-	vv_mem_free(r.scattered.v);
+	vv_mem_free(r.deep.v);
 	vv_mem_free(r.jobs.v);
 	vv_layer_list_fini(&l);
 	vv_mem_free(b);

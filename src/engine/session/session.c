@@ -158,6 +158,8 @@ static int attach(struct varve *v, const char *url, const char *lineage)
 		rc = vv_rank_session_attach(v, lineage, rc);
 	else if (rc == 0)
 		rc = open_lineage(v, lineage);
+	v->ctx.lineage.rank = v->ctx.rank;
+	v->ctx.lineage.ranks = v->ctx.ranks;
 	vv_tip_open(v);
 	return rc;
 }

@@ -83,13 +83,12 @@ static bool restart(const char *options, uint64_t e)
 	return rc > 0;
 }
 
-static void race(const char *name, const char *options)
+static void race(const char *name, const char *options, int rounds)
 {
 	uint64_t state = 7;
 	size_t there = 0;
 	pid_t other;
 
-	place_path(store, name);
 	lay_down(options);
 	for (uint64_t e = 1; e <= EPOCHS; e++)
 		CHECK(restart(options, e));
@@ -97,11 +96,28 @@ static void race(const char *name, const char *options)
 	CHECK(other >= 0);
 	if (other == 0)
 		meddle(state);
-	for (int i = 0; i < ROUNDS; i++)
+	for (int i = 0; i < rounds; i++)
 		there += restart(options, 1 + gen_below(&state, EPOCHS));
 	CHECK_EQ(kill(other, SIGKILL), 0);
 	CHECK_EQ(waitpid(other, NULL, 0), other);
-	printf("%s: %zu of %d restarts\n", name, there, ROUNDS);
+	printf("%s: %zu of %d restarts\n", name, there, rounds);
+}
+
+static void race_in_memory(const char *name, const char *options)
+{
+	place_path(store, name);
+	race(name, options, ROUNDS);
+}
+
+/* In the build folder, which is on a disk. */
+static void race_on_disk(void)
+{
+	char folder[] = "changed-XXXXXX";
+
+	CHECK(mkdtemp(folder) != NULL);
+	snprintf(store, sizeof(store), "%s", folder);
+	race("direct", "codec=none io=direct", ROUNDS / 8);
+	place_remove(folder);
 }
 
 int main(void)
@@ -109,8 +125,9 @@ int main(void)
 	for (int e = 1; e <= EPOCHS; e++)
 		CHECK((epoch[e] = malloc(LEN)));
 	CHECK((now = malloc(LEN)));
-	race("pages", "codec=none");
-	race("grains", "codec=none grain=128");
-	race("odd", "codec=none chunk=1000");
+	race_in_memory("pages", "codec=none");
+	race_in_memory("grains", "codec=none grain=128");
+	race_in_memory("odd", "codec=none chunk=1000");
+	race_on_disk();
 	return 0;
 }
