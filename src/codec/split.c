@@ -4,7 +4,7 @@
 #include "base/err.h"
 #include "codec/codec.h"
 #include "codec/context_pool.h"
-#include "codec/zstd.h"
+#include "codec/plane_frame.h"
 #include <string.h>
 
 enum {
@@ -14,8 +14,6 @@ enum {
 	SAMPLED = 32 << 10, /* and a plane of at least this length is tried first */
 	SAMPLE = 4 << 10,
 	QUICK = 3,          /* the level of that trial, at most */
-	LEAST_MATCH = 7,
-	WORDS = 3, WORDS_MOST = 9, /* levels */
 	TINY = 32,          /* a frame has ten bytes of overhead: no shorter plane is worth one */
 	VARINT = 4,         /* bytes of a length, at most: a block is not longer than 64 MiB */
 	COLUMN = 256,       /* items of a record that are processed together */
@@ -212,31 +210,6 @@ void vv_split_join(const uint8_t *const *plane, size_t at, size_t n, unsigned wi
 
 /* ---- compression ---- */
 
-/* Bytes of a plane recur by chance, a few at a time. Searching for short matches takes longer, and
- * describing them takes as many bytes as it saves. */
-static unsigned least_match(const struct vv_recipe *how)
-{
-	return how->level == 1 && (how->width > 1 || how->record > 1) ? LEAST_MATCH : 0;
-}
-
-/* Bytes that get more effort than numbers, and describe the numbers: names and the structure of
- * files. */
-static bool is_words(const struct vv_recipe *how)
-{
-	return how->width == 1 && how->record == 1 && how->level > WORDS && how->level <= WORDS_MOST && !how->window;
-}
-
-static int code(const uint8_t *p, size_t n, const struct vv_recipe *how, uint8_t *to, size_t cap, size_t *out)
-{
-	const struct vv_codec *c;
-
-	if (how->coder == VV_CODEC_ZSTD)
-		return vv_zstd_encode(p, n, to, cap, &(struct vv_zstd_how){ how->level, how->window, least_match(how), is_words(how) }, out);
-	c = vv_codec_numbered(how->coder);
-	*out = 0;
-	return c ? c->encode(p, n, NULL, to, cap, how->level, out) : 0;
-}
-
 static bool is_constant(const uint8_t *p, size_t n)
 {
 	return memcmp(p, p + 1, n - 1) == 0;
@@ -285,7 +258,7 @@ static bool is_hopeless(const uint8_t *p, size_t n, const struct vv_recipe *how)
 		return false;
 	quick.level = how->level > QUICK ? QUICK : how->level;
 	for (size_t k = 0; !got && k < 3; k++)
-		if (code(p + (n - SAMPLE) / 2 * k, SAMPLE, &quick, to, sizeof(to), &got) < 0)
+		if (vv_plane_frame_quick(p + (n - SAMPLE) / 2 * k, SAMPLE, &quick, to, sizeof(to), &got) < 0)
 			return false;
 	return !got;
 }
@@ -307,7 +280,7 @@ static int encode_plane(const uint8_t *p, size_t n, enum fate fate, const struct
 	int rc = 0;
 
 	if (fate == CODED)
-		rc = code(p, n, how, to, cap < n - 1 ? cap : n - 1, &got);
+		rc = vv_plane_frame_encode(p, n, how, to, cap < n - 1 ? cap : n - 1, &got);
 	*out = got > 1 ? got : store <= cap ? store : 0;
 	if (rc == 0 && *out == store)
 		memcpy(to, p, store);

@@ -7,6 +7,9 @@
 #define ZSTD_STATIC_LINKING_ONLY /* contexts in memory of ours */
 #include <zstd.h>
 
+/* Its names have changed: ZSTD_lcm_huffman, ZSTD_ps_enable. */
+enum { LITERALS_CODED = 1 };
+
 /* Making a context costs more than compressing a small block. A context that has grown beyond this
  * size, at a high level, is not kept. */
 enum { KEPT_CONTEXT = 16 << 20, LITTLE = 128 << 10 };
@@ -42,6 +45,12 @@ static void set(ZSTD_CCtx *c, size_t n, const struct vv_zstd_how *how)
 		ZSTD_CCtx_setParameter(c, ZSTD_c_hashLog, log_of_table(n));
 	if (how->least)
 		ZSTD_CCtx_setParameter(c, ZSTD_c_minMatch, (int)how->least);
+	if (how->literals) { /* it searches at one byte of a block */
+		ZSTD_CCtx_setParameter(c, ZSTD_c_strategy, ZSTD_fast);
+		ZSTD_CCtx_setParameter(c, ZSTD_c_targetLength, ZSTD_BLOCKSIZE_MAX);
+		ZSTD_CCtx_setParameter(c, ZSTD_c_hashLog, ZSTD_HASHLOG_MIN);
+		ZSTD_CCtx_setParameter(c, ZSTD_c_literalCompressionMode, LITERALS_CODED);
+	}
 	if (how->window) {
 		ZSTD_CCtx_setParameter(c, ZSTD_c_windowLog, (int)how->window);
 		ZSTD_CCtx_setParameter(c, ZSTD_c_enableLongDistanceMatching, 1);

@@ -12,6 +12,7 @@ struct vv_zstd_how {
 	unsigned least;  /* the shortest match in bytes; 0: that of the level */
 	/* small tables for short inputs: clearing large tables costs more than the compression */
 	bool little;
+	bool literals; /* no matches: Huffman codes alone */
 };
 
 /* Writes one frame of n bytes into to[cap]. *out = 0 if it is not shorter than n, or longer than
