@@ -26,7 +26,7 @@ from telling import arguments, die, entry, say, tell
 PAPER = ("agnostic", "agnostic-block", "aware", "aware-block")
 LEVELS = ("fast", "default", "max")
 # The number in a file's name that tells the moment of its checkpoint, where folders do not
-MOMENTS = (r"cm1rst_\d+_(\d+)\.dat$", r"restart\.melt\.(\d+)\.", r"\.t(\d+)\.r\d+\.snap$")
+MOMENTS = (r"cm1rst_\d+_(\d+)\.dat$", r"restart\.melt\.(\d+)\.", r"\.t(\d+)\.r\d+\.snap$", r"\.(\d+)\.bin$")
 DOUBLES = ("hydro", "enzo")        # from hydro codes: auto against agnostic >= +26 %
 PARTICLES = ("particles", "lammps")  # >= +13 %
 MiB = 1 << 20
@@ -104,12 +104,12 @@ def recorded(folder):
             yield Set(name, root, [by_moment[m] for m in sorted(by_moment)])
 
 
-def unpacked(archives, folder):
-    """The archives of real checkpoints that lie beside the sources, where they do."""
+def unpacked(archives, folder, left_out=("graphs", "gdv")):
+    """The archives of recorded data that lie beside the sources, where they do; those left out are no files of checkpoints."""
     if not shutil.which("zstd"):
         return None
     for packed in sorted(archives.glob("*.tar.zst")):
-        if packed.name.split(".")[0] in ("graphs", "gdv"):  # no files of checkpoints
+        if packed.name.split(".")[0] in left_out:
             continue
         to = folder / packed.name.split(".")[0]
         to.mkdir(parents=True)
@@ -224,6 +224,18 @@ def tarred(bench, s):
     tar.unlink()
     coded.unlink()
     return there, back, kept
+
+
+def patched(bench, s):
+    """zstd -3 --patch-from: each file after the one at its place in the checkpoint before, if that has as many."""
+    there, kept, before, coded = Cost(), 0, [], bench.dir / "patched.zst"
+    for files in s.checkpoints:
+        for old, f in zip(before if len(before) == len(files) else [None] * len(files), files):
+            there.run(["zstd", "-q", "-f", "-3", "--long=27", *([f"--patch-from={old}"] if old else []), f, "-o", coded])
+            kept += coded.stat().st_size
+        before = files
+    coded.unlink()
+    return there, Cost(), kept
 
 
 def copied(place, s):
