@@ -1,4 +1,13 @@
 # The Python package. It is plain Python, and loads libvarve.so by ctypes.
+
+# The libraries that `pip install .` puts into the package (setup.py)
+add_custom_target(python_libraries DEPENDS varve_core)
+foreach(target varve_interpose varve_mpi)
+  if(TARGET ${target})
+    add_dependencies(python_libraries ${target})
+  endif()
+endforeach()
+
 find_package(Python3 3.9 COMPONENTS Interpreter)
 option(VARVE_WITH_PYTHON "install the Python package" ${Python3_FOUND})
 if(NOT VARVE_WITH_PYTHON OR NOT Python3_FOUND)
