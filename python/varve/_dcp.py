@@ -11,6 +11,7 @@ import importlib
 import io
 import json
 import os
+import threading
 import typing
 
 import torch
@@ -56,8 +57,6 @@ _LAYOUTS = {str(x): x for x in (torch.strided,)}
 _FORMATS = {str(x): x for x in (torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d)}
 
 
-
-
 def _put_properties(p: typing.Any) -> dict[str, typing.Any]:
     return {"dtype": str(p.dtype), "layout": str(p.layout), "requires_grad": bool(p.requires_grad), "memory_format": str(p.memory_format),
             "pin_memory": bool(p.pin_memory)}
@@ -90,14 +89,17 @@ class Writer(_storage.StorageWriter):  # type: ignore[misc,name-defined]
                  **options: typing.Any):
         super().__init__()
         self._place, self._group, self._options = (store, lineage), group, options
-        self._label, self._wait = label, wait
+        self._labels = threading.local()  # dcp.async_save() calls reset() here, and again in the thread that saves
+        self._first_label, self._wait = label, wait
         self._session: Session | None = None
+        self._opening = threading.Lock()
 
     def open(self) -> Session:
         """The session, opened by all ranks together at their first save."""
-        if self._session is None:
-            self._session = Session(*self._place, _group=group_of(self._group), **self._options)
-        return self._session
+        with self._opening:
+            if self._session is None:
+                self._session = Session(*self._place, _group=group_of(self._group), **self._options)
+            return self._session
 
     def close(self) -> None:
         """Waits for the last epoch, on all ranks."""
@@ -114,9 +116,12 @@ class Writer(_storage.StorageWriter):  # type: ignore[misc,name-defined]
     # ---- the protocol ------------------------------------------------------------------------------------------------
 
     def reset(self, checkpoint_id: str | os.PathLike | None = None) -> None:
-        """2.x: the checkpoint_id of dcp.save() is the label of the epoch."""
-        if checkpoint_id is not None:
-            self._label = os.fspath(checkpoint_id)
+        """2.x: the checkpoint_id of dcp.save() is the label of the epoch.
+
+        dcp.async_save() makes this call before its thread begins. So groups are made where the program makes its own.
+        """
+        self.open()
+        self._labels.next = None if checkpoint_id is None else os.fspath(checkpoint_id)
 
     def init(self, is_coordinator: bool) -> None:
         """1.13."""
@@ -176,21 +181,31 @@ class Writer(_storage.StorageWriter):  # type: ignore[misc,name-defined]
         self._save(memory, json.dumps({"format": _FORMAT, "items": rows, "planner": planned}).encode())
         return [_storage.WriteResult(index=item.index, size_in_bytes=_size(data), storage_data=None) for item, data in tensors + texts]
 
+    def _label(self) -> str | None:
+        """The label of this thread's save, or that of the first save."""
+        mine, self._labels.next = getattr(self._labels, "next", None), None
+        first, self._first_label = self._first_label, None
+        return mine or first
+
     def _save(self, memory: dict[str, Memory], text: bytes) -> None:
         session = self.open()
+        with session._handle.lock:
+            epoch = self._take_epoch(session, memory, text)
+        if self._wait:
+            session.wait(epoch=epoch)
+
+    def _take_epoch(self, session: Session, memory: dict[str, Memory], text: bytes) -> int:
         held = session._handle.memory
         for name in [n for n in held if n not in memory]:
             del session[name]
         session._declare_all({name: m for name, m in memory.items() if name not in held or not held[name].declares_as(m)})
         held.update(memory)
-        if self._label is not None:
-            session.label(self._label)
-            self._label = None
+        label = self._label()
+        if label is not None:
+            session.label(label)
         with session._handle as pointer:
             session._write(pointer, ITEMS, text)
-        session.checkpoint()
-        if self._wait:
-            session.wait()
+        return session.checkpoint()
 
 
 def _no_leaf(where: str, value: typing.Any) -> None:

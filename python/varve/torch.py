@@ -20,13 +20,16 @@ from ._tree import Decoder, Refused
 
 if typing.TYPE_CHECKING:
     from ._dcp import Reader, Writer
+    from ._folder import export_dcp, import_dcp
 
-__all__ = ["Checkpointer", "RandomState", "Reader", "Refused", "Writer", "load", "load_safetensors", "save", "save_safetensors"]
+__all__ = ["Checkpointer", "RandomState", "Reader", "Refused", "Writer", "export_dcp", "import_dcp", "load", "load_safetensors", "save",
+           "save_safetensors"]
+_LATER = {"Reader": "_dcp", "Writer": "_dcp", "export_dcp": "_folder", "import_dcp": "_folder"}  # they import Distributed Checkpoint
 
 
 def __getattr__(name: str) -> typing.Any:
-    if name in ("Reader", "Writer"):  # they import Distributed Checkpoint
-        return getattr(importlib.import_module("varve._dcp"), name)
+    if name in _LATER:
+        return getattr(importlib.import_module(f"varve.{_LATER[name]}"), name)
     raise AttributeError(f"module 'varve.torch' has no attribute {name!r}")
 
 

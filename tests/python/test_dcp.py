@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # ctest: COST 10
 """The protocol of Distributed Checkpoint of PyTorch 2.x: a stand-in for its package, written from its documentation, drives Writer and Reader."""
+import concurrent.futures
+import copy
 import dataclasses
 import enum
 import io
@@ -108,11 +110,81 @@ def modules():
     class StorageReader:
         pass
 
+    class FileSystemWriter(StorageWriter):
+        def __init__(self, path, **_):
+            self.path = pathlib.Path(path)
+
+        def reset(self, checkpoint_id=None):
+            pass
+
+        def set_up_storage_writer(self, is_coordinator, *args, **kwargs):
+            self.path.mkdir(parents=True, exist_ok=True)
+
+        def prepare_local_plan(self, plan):
+            return plan
+
+        def prepare_global_plan(self, plans):
+            return plans
+
+        def write_data(self, plan, planner):
+            results = []
+            with open(self.path / "__0_0.distcp", "wb") as file:
+                for item in plan.items:
+                    data, begin = planner.resolve_data(item), file.tell()
+                    torch.save(data, file) if isinstance(data, torch.Tensor) else file.write(data.getbuffer())
+                    results.append(WriteResult(item.index, file.tell() - begin, ("__0_0.distcp", begin, file.tell() - begin)))
+            future = torch.futures.Future()
+            future.set_result(results)
+            return future
+
+        def finish(self, metadata, results):
+            self.kept[self.path] = dataclasses.replace(metadata, storage_data={r.index: r.storage_data for part in results for r in part})
+            (self.path / ".metadata").write_bytes(b"")  # a pickle of it, where its classes have a module
+
+    class FileSystemReader(StorageReader):
+        def __init__(self, path):
+            self.path = pathlib.Path(path)
+
+        def reset(self, checkpoint_id=None):
+            pass
+
+        def read_metadata(self, *args, **kwargs):
+            return FileSystemWriter.kept[self.path]
+
+        def set_up_storage_reader(self, metadata, is_coordinator, *args, **kwargs):
+            self.places = metadata.storage_data
+
+        def prepare_local_plan(self, plan):
+            return plan
+
+        def prepare_global_plan(self, plans):
+            return plans
+
+        def read_data(self, plan, planner):
+            for item in plan.items:
+                name, begin, length = self.places[item.storage_index]
+                data = io.BytesIO((self.path / name).read_bytes()[begin:begin + length])
+                if item.type is LoadItemType.BYTE_IO:
+                    planner.load_bytes(item, data)
+                    continue
+                t = torch.load(data)
+                for d, (at, n) in enumerate(zip(item.storage_offsets, item.lengths)):
+                    t = t.narrow(d, at, n)
+                target = planner.resolve_tensor(item).detach()
+                target.copy_(t)
+                planner.commit_tensor(item, target)
+            future = torch.futures.Future()
+            future.set_result(None)
+            return future
+
+    FileSystemWriter.kept = {}
+
     for module, names in ((metadata, (TensorProperties, ChunkStorageMetadata, TensorStorageMetadata, BytesStorageMetadata, Metadata, MetadataIndex)),
                           (planner, (WriteItemType, LoadItemType, TensorWriteData, WriteItem, ReadItem, SavePlan, LoadPlan)),
                           (storage, (StorageWriter, StorageReader, WriteResult))):
         for name in names:
             setattr(module, name.__name__, name)
+    top.FileSystemWriter, top.FileSystemReader = FileSystemWriter, FileSystemReader
     top.StorageWriter, top.StorageReader, top.storage, top.planner, top.metadata = StorageWriter, StorageReader, storage, planner, metadata
     return {m.__name__: m for m in (top, storage, planner, metadata)}
 
@@ -196,6 +268,18 @@ def save(state, writer, checkpoint_id=None):
     writer.finish(M.Metadata({}, storage_meta=writer.storage_meta()), [results])
 
 
+class Executor:
+    """dcp.async_save(): it sets up the storage, stages the state in memory of the host, and saves it in a thread, whose future it returns."""
+
+    def __init__(self):
+        self.pool = concurrent.futures.ThreadPoolExecutor(max_workers=1)
+
+    def async_save(self, state, writer, checkpoint_id=None):
+        writer.reset(checkpoint_id)
+        staged = {k: v.detach().clone() if isinstance(v, torch.Tensor) else copy.deepcopy(v) for k, v in state.items()}
+        return self.pool.submit(save, staged, writer, checkpoint_id)
+
+
 def load(state, reader, checkpoint_id=None):
     reader.reset(checkpoint_id)
     metadata = reader.read_metadata()
@@ -233,12 +317,43 @@ class Protocol(unittest.TestCase):
                 self.assertEqual(metadata.state_dict_metadata["b"].size, torch.Size([5, 3]))
                 self.assertEqual(metadata.state_dict_metadata["c"].properties, M.TensorProperties(dtype=torch.float16))
                 self.assertEqual(planner.committed, 2 * (4 + 3 + 6))
+            place = f"{store}://l"
+            varve.torch.export_dcp(f"{place}@step-2", pathlib.Path(folder) / "dcp")
+            self.assertEqual(varve.torch.import_dcp(pathlib.Path(folder) / "dcp", f"{store}://again", label="x"), 1)
+            for reader in (stub.FileSystemReader(pathlib.Path(folder) / "dcp"), Reader(store, "again", "x")):
+                again = {k: torch.zeros_like(v).contiguous() if isinstance(v, torch.Tensor) else None for k, v in state.items()}
+                metadata, _ = load(again, reader)
+                self.assertTrue(all(torch.equal(again[k], v) if isinstance(v, torch.Tensor) else again[k] == repr(v) for k, v in state.items()))
+                self.assertEqual(metadata.planner_data["a.w"], ("a", "w"))
             for lineage, which in (("none", None), ("l", 9), ("l", "nothing")):
                 with self.assertRaises(varve.NotFound):
                     Reader(store, lineage, which).read_metadata()
             varve.torch.save({}, f"{store}://other")
             with self.assertRaisesRegex(varve.NotFound, "Writer"):
                 Reader(store, "other").read_metadata()
+
+    def test_async(self):
+        """The state changes while the thread saves its copy. Each epoch has the label of its own call, though calls overlap."""
+        with tempfile.TemporaryDirectory() as folder, Writer(pathlib.Path(folder) / "store", "l", keep=50) as writer:
+            state, executor, futures = {"w": torch.zeros(20000, 3), "n": 0}, Executor(), []
+            for step in range(1, 11):
+                state["w"] += 1
+                state["n"] = step
+                futures.append(executor.async_save(state, writer, f"step-{step}" if step % 3 else None))
+            for future in futures:
+                self.assertIsNone(future.result(60))
+            executor.pool.shutdown()
+            labels = {e.number: e.label for e in varve.Store(pathlib.Path(folder) / "store")["l"]}
+            self.assertEqual(labels, {i: f"step-{i}" if i % 3 else None for i in range(1, 11)})
+            for step in labels:
+                again = {"w": torch.zeros(20000, 3), "n": None}
+                load(again, Reader(pathlib.Path(folder) / "store", "l", step))
+                self.assertTrue(bool((again["w"] == step).all()) and again["n"] == str(step), step)
+            executor = Executor()
+            future = executor.async_save({"w": torch.eye(2).to_sparse()}, writer)
+            self.assertIsInstance(future.exception(60), Exception)
+            executor.pool.shutdown()
+            save({"w": torch.ones(3, 2)}, writer, "after")
 
 
 if __name__ == "__main__":

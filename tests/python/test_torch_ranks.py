@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # ctest: COST 60, TIMEOUT 900
 """Training on 1 to 4 ranks of gloo: killed and resumed, equal weights stored once, damage, and PyTorch's Distributed Checkpoint."""
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -105,6 +106,56 @@ def load_distributed(rank, folder, n, lineage):
             assert torch.equal(t, FULL[at:at + t.shape[0]])
 
 
+def save_in_thread(rank, folder, n):
+    """As dcp.async_save() of 2.x: a copy of the state, and a thread that saves it over a group of its own. The program uses its groups meanwhile."""
+    import torch.distributed as dist
+    group, sums = dist.new_group(list(range(n)), backend="gloo"), torch.zeros(1000)
+    with varve.torch.Writer(folder / "store", "threads", keep=5) as writer, concurrent.futures.ThreadPoolExecutor(1) as pool:
+        writer.reset()
+        state, saves = state_dict(n, True), []
+        for step in range(4):
+            for save in saves:
+                save.result()
+            staged = {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in state.items()}
+            staged["step"] = torch.full((5,), float(step))
+
+            def save(staged=staged, step=step):
+                writer.reset(f"step-{step}")
+                checkpoint.save_state_dict(staged, writer, process_group=group)
+            saves = [pool.submit(save)]
+            for _ in range(20):
+                state["w"].add_(1)
+                sums += rank
+                dist.all_reduce(sums.clone())
+        saves[0].result()
+    for step in range(4):
+        found = {"w": torch.zeros(6, 5), "step": torch.zeros(5)}
+        checkpoint.load_state_dict(found, varve.torch.Reader(folder / "store", "threads", f"step-{step}"))
+        assert torch.equal(found["step"], torch.full((5,), float(step))), step
+        expected = state_dict(n, True)["w"]
+        for _ in range(20 * step):
+            expected.add_(1)
+        assert torch.equal(found["w"], expected), step
+
+
+def save_folder(rank, folder, n):
+    checkpoint.save_state_dict(state_dict(n, True), checkpoint.FileSystemWriter(folder / "dcp"))
+
+
+def load_folder(rank, folder, n, name):
+    state, expected = state_dict(n, False), state_dict(n, True)
+    checkpoint.load_state_dict(state, checkpoint.FileSystemReader(folder / name), no_dist=n == 1)
+    assert all(torch.equal(state[name], expected[name]) for name in ("w", "b", "empty", "gaps")) and state["plain"] == {"x": 1}
+    parts = [(s.metadata.shard_offsets[0], s.tensor) for s in state["sharded"].local_shards()] if n > 1 else [(0, state["sharded"])]
+    assert all(torch.equal(t, FULL[at:at + t.shape[0]]) for at, t in parts)
+
+
+def load_imported(rank, folder, n):
+    state = state_dict(n, False)
+    checkpoint.load_state_dict(state, varve.torch.Reader(folder / "store", "folder", "imported"))
+    assert torch.equal(state["w"], state_dict(n, True)["w"]) and state["plain"] == {"x": 1}
+
+
 class Case(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -155,6 +206,25 @@ class Distributed(Case):
             ranks.run(wrote, save_distributed, self.folder, wrote, f"of{wrote}")
             for reads in (1, 2, 3):
                 ranks.run(reads, load_distributed, self.folder, reads, f"of{wrote}")
+
+    def test_thread(self):
+        ranks.run(3, save_in_thread, self.folder, 3)
+
+    def test_folders(self):
+        """A folder of three ranks becomes an epoch, and this epoch a folder."""
+        ranks.run(3, save_folder, self.folder, 3)
+        place = f"{self.folder}/store://folder"
+        self.assertEqual(varve.torch.import_dcp(self.folder / "dcp", place, label="imported"), 1)
+        ranks.run(2, load_imported, self.folder, 2)
+        varve.torch.export_dcp(f"{place}@imported", self.folder / "again")
+        for n in (1, 2):
+            ranks.run(n, load_folder, self.folder, n, "again")
+        with self.assertRaisesRegex(varve.Invalid, "has a checkpoint already"):
+            varve.torch.export_dcp(place, self.folder / "again")
+        with self.assertRaisesRegex(varve.NotFound, ".metadata"):
+            varve.torch.import_dcp(self.folder / "store", place)
+        with self.assertRaisesRegex(varve.Invalid, "names an epoch"):
+            varve.torch.import_dcp(self.folder / "dcp", place + "@1")
 
 
 if __name__ == "__main__":
