@@ -104,6 +104,9 @@ struct vv_store_ops {
 	/* The space that dir and everything below it take. NULL: the sum of the listed sizes. */
 	int (*usage)(struct vv_store *s, const char *dir, uint64_t *bytes);
 	int (*remove)(struct vv_store *s, const char *name); /* absent: 0 */
+	/* Frees a part of the space of removed objects. False: nothing is left. Closing the store
+	 * frees all of it. May be NULL. */
+	bool (*free_step)(struct vv_store *s);
 	/* Removes a folder if it is empty; a folder that is not empty is no error. May be NULL. */
 	int (*remove_dir)(struct vv_store *s, const char *dir);
 	/* Removes unfinished objects of dead processes under dir, and makes their publications and

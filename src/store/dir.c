@@ -14,6 +14,7 @@
 #include "store/dir_member.h"
 #include "store/dir_priv.h"
 #include "store/dir_put.h"
+#include "store/dir_cut.h"
 #include "store/dir_spare.h"
 #include <dirent.h>
 #include <errno.h>
@@ -334,7 +335,7 @@ static int remove_object(struct vv_store *s, const char *name)
 	struct vv_dir *d = vv_dir_of(s);
 	char *path = vv_dir_path(d, name);
 	bool kept = false;
-	int rc;
+	int rc, fd;
 
 	if (!path)
 		return VV_ENOMEM;
@@ -343,12 +344,19 @@ static int remove_object(struct vv_store *s, const char *name)
 		rc = vv_dir_member_remove(d, path);
 	if (rc == 0)
 		rc = vv_dir_spare_keep(d, path, &kept);
+	fd = rc == 0 && !kept ? vv_dir_cut_open(d, path) : -1;
 	if (rc == 0 && !kept && d->fs->unlink(d->fs, path) < 0)
 		rc = errno == ENOENT ? 0 : vv_fd_identity_err(errno, "cannot remove '%s'", path);
 	else if (rc == 0 && !kept)
 		rc = vv_dir_sync_parent(d, path);
+	vv_dir_cut_close(d, fd, rc == 0);
 	vv_mem_free(path);
 	return rc;
+}
+
+static bool free_step(struct vv_store *s)
+{
+	return vv_dir_cut_step(vv_dir_of(s));
 }
 
 static int remove_dir(struct vv_store *s, const char *dir)
@@ -384,7 +392,7 @@ static int sweep(struct vv_store *s, const char *dir)
 			continue;
 		file = vv_mem_printf("%s/%s", path, e->d_name);
 		if (file)
-			d->fs->unlink(d->fs, file);
+			vv_dir_cut_unlink(d, file);
 		vv_mem_free(file);
 	}
 	if (h)
@@ -455,6 +463,7 @@ static void close_store(struct vv_store *s)
 
 	vv_store_fini(s);
 	vv_dir_spare_fini(d);
+	vv_dir_cut_fini(d);
 	vv_dir_member_fini(d);
 	vv_mem_free(d->root);
 	vv_mem_free(d);
@@ -477,6 +486,7 @@ static const struct vv_store_ops ops = {
 	.usage = vv_dir_usage,
 	.size = vv_dir_look_size,
 	.remove = remove_object,
+	.free_step = free_step,
 	.remove_dir = remove_dir,
 	.sweep = sweep,
 	.lock = lock,
@@ -557,6 +567,7 @@ int vv_dir_open(const char *url, const struct vv_store_options *opt, struct vv_s
 	if (!d)
 		return VV_ENOMEM;
 	d->fs = usual_fs ? usual_fs : vv_fs_real();
+	vv_dir_cut_init(d);
 	rc = vv_store_init(&d->base, &ops, url, opt);
 	if (rc == 0)
 		rc = vv_dir_member_init(d);

@@ -6,9 +6,17 @@
 #include "base/fd_identity.h"
 #include "core/format/bundle.h"
 #include "store/store.h"
+#include <pthread.h>
 #include <stdatomic.h>
 
 #define VV_DIR_TMP ".tmp-" /* prefix of unfinished objects' names */
+
+struct vv_dir_cut { /* the removed file that is being freed (dir_cut.c) */
+	pthread_mutex_t lock;
+	int fd; /* -1: none */
+	uint64_t size; /* that is left */
+	struct vv_fd_identity_fs own;
+};
 
 struct vv_dir {
 	struct vv_store base;
@@ -18,6 +26,7 @@ struct vv_dir {
 	atomic_bool wrote_direct; /* the file system has direct writes */
 	struct vv_dir_spares *spares; /* NULL: removed files are freed (dir_spare.c) */
 	struct vv_dir_memory *memory; /* remembered bundles (dir_member.c) */
+	struct vv_dir_cut cut;
 };
 
 static inline struct vv_dir *vv_dir_of(struct vv_store *s)

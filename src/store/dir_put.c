@@ -10,6 +10,7 @@
 #include "base/fd_identity.h"
 #include "store/dir.h"
 #include "store/dir_bundle.h"
+#include "store/dir_cut.h"
 #include "store/dir_direct.h"
 #include "store/dir_lock.h"
 #include "store/dir_member.h"
@@ -391,11 +392,16 @@ static int finish(struct dir_put *p)
 
 int vv_dir_put_publish(struct vv_dir *d, const char *tmp, const char *path, int rc)
 {
-	if (rc == 0 && d->fs->rename(d->fs, tmp, path) < 0)
+	int old = rc == 0 ? vv_dir_cut_open(d, path) : -1;
+	bool renamed = rc == 0 && d->fs->rename(d->fs, tmp, path) == 0;
+
+	if (rc == 0 && !renamed)
 		rc = vv_fd_identity_err(errno, "cannot rename '%s' to '%s'", tmp, path);
-	if (rc == 0)
-		return vv_dir_sync_parent(d, path);
-	d->fs->unlink(d->fs, tmp);
+	if (renamed)
+		rc = vv_dir_sync_parent(d, path);
+	else
+		vv_dir_cut_unlink(d, tmp);
+	vv_dir_cut_close(d, old, renamed && rc == 0);
 	return rc;
 }
 

@@ -12,10 +12,10 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "store/dir.h"
+#include "store/dir_cut.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -47,7 +47,7 @@ static bool free_all(struct vv_dir *d)
 		return false;
 	pthread_mutex_lock(&s->lock);
 	while (s->n) {
-		freed |= d->fs->unlink(d->fs, s->path[--s->n]) == 0;
+		freed |= vv_dir_cut_unlink(d, s->path[--s->n]) == 0;
 		vv_mem_free(s->path[s->n]);
 	}
 	pthread_mutex_unlock(&s->lock);
@@ -107,19 +107,12 @@ static bool note(struct vv_dir_spares *s, char *path)
 	return true;
 }
 
-/* The kernel grants such a lease only if no other descriptor or mapping of the file exists, and if
- * the file system has leases. If a process opens the file meanwhile, the signal is an ignored one. */
-static bool is_only_ours(int fd)
-{
-	return fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_WRLCK) == 0 && fcntl(fd, F_SETLEASE, F_UNLCK) == 0;
-}
-
 /* A file that could not be written again, since it is open elsewhere or the file system has no
  * leases, would only take space. */
 static bool can_be_taken(const struct vv_dir *d, const char *path)
 {
 	int fd = d->fs->open(d->fs, path, O_WRONLY | O_NOFOLLOW, 0);
-	bool can = fd >= 0 && is_only_ours(fd);
+	bool can = fd >= 0 && vv_dir_cut_is_only_ours(fd);
 
 	if (fd >= 0)
 		d->fs->close(d->fs, fd);
@@ -134,6 +127,15 @@ static bool is_worthwhile(const struct vv_dir *d, const char *path)
 	       (uint64_t)st.st_size >= least && is_affordable(path, (uint64_t)st.st_size) && can_be_taken(d, path);
 }
 
+/* An earlier spare file may have the name. */
+static int replace_spare(struct vv_dir *d, const char *hidden, const char *spare)
+{
+	int old = vv_dir_cut_open(d, spare), rc = d->fs->rename(d->fs, hidden, spare);
+
+	vv_dir_cut_close(d, old, rc == 0);
+	return rc;
+}
+
 /* Under the lock. hidden: a name that no writer looks for. Takes ownership of spare. */
 static int keep_as(struct vv_dir *d, const char *path, const char *hidden, char *spare, bool *kept)
 {
@@ -141,7 +143,7 @@ static int keep_as(struct vv_dir *d, const char *path, const char *hidden, char 
 
 	*kept = d->fs->rename(d->fs, path, hidden) == 0;
 	rc = *kept ? vv_dir_sync_parent(d, path) : 0;
-	if (*kept && rc == 0 && d->fs->rename(d->fs, hidden, spare) == 0 && note(d->spares, spare))
+	if (*kept && rc == 0 && replace_spare(d, hidden, spare) == 0 && note(d->spares, spare))
 		return 0;
 	if (*kept) {
 		d->fs->unlink(d->fs, hidden);
@@ -177,7 +179,7 @@ int vv_dir_spare_take(struct vv_dir *d, const char *path, const char *tmp, uint6
 	struct stat st;
 
 	if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1 || (uint64_t)st.st_size / 2 > expected ||
-			!is_only_ours(fd) || d->fs->rename(d->fs, spare, tmp) < 0)) {
+			!vv_dir_cut_is_only_ours(fd) || d->fs->rename(d->fs, spare, tmp) < 0)) {
 		d->fs->close(d->fs, fd);
 		fd = -1;
 	}
@@ -189,5 +191,13 @@ int vv_dir_spare_take(struct vv_dir *d, const char *path, const char *tmp, uint6
 
 bool vv_dir_spare_made_room(struct vv_dir *d, int errnum)
 {
-	return (errnum == ENOSPC || errnum == EDQUOT) && free_all(d);
+	bool freed = false;
+
+	if (errnum != ENOSPC && errnum != EDQUOT)
+		return false;
+	freed = free_all(d);
+	while (vv_dir_cut_step(d))
+		freed = true;
+	errno = errnum;
+	return freed;
 }

@@ -435,6 +435,11 @@ int vv_store_remove(struct vv_store *s, const char *name)
 	return s->ops->remove(s, name);
 }
 
+bool vv_store_free_step(struct vv_store *s)
+{
+	return s->ops->free_step && s->ops->free_step(s);
+}
+
 void vv_store_remove_dir(struct vv_store *s, const char *dir)
 {
 	if (s->ops->remove_dir)

@@ -70,6 +70,8 @@ int vv_store_list(struct vv_store *s, const char *dir, struct vv_names *out); /*
 /* The space that a folder and everything below it take: on a disk the blocks of its files. */
 int vv_store_usage(struct vv_store *s, const char *dir, uint64_t *bytes);
 int vv_store_remove(struct vv_store *s, const char *name);
+/* Frees a part of the space of removed objects. False: nothing is left. */
+bool vv_store_free_step(struct vv_store *s);
 void vv_store_remove_dir(struct vv_store *s, const char *dir);
 int vv_store_sweep(struct vv_store *s, const char *dir);
 int vv_store_lock(struct vv_store *s, const char *name, struct vv_lock **out);

@@ -212,17 +212,19 @@ static void *serve(void *arg)
 	take(f, &mask);
 	while (!f->stop) {
 		struct vv_layer_writer *p = f->epoch;
-		struct varve *v = f->rehashing;
+		struct varve *v = f->rehashing, *stored = p ? p->v : NULL;
 
 		if (!p && !v) {
 			await_change(f, &mask);
 			continue;
 		}
 		give(f, &mask);
-		if (v)
+		if (v) {
 			vv_rehash_run(v);
-		else
+		} else {
 			vv_background_run(p);
+			vv_retention_free_space(stored);
+		}
 		take(f, &mask);
 		f->rehashing = NULL;
 		f->epoch = v ? f->epoch : NULL;

@@ -339,6 +339,12 @@ bool vv_retention_run(struct varve *v, uint64_t bytes)
 	return reclaimed;
 }
 
+void vv_retention_free_space(struct varve *v)
+{
+	while (!gives_way(v) && vv_store_free_step(v->ctx.store))
+		;
+}
+
 /* ---- storage nodes --------------------------------------------------------------------------- */
 
 void vv_retention_decide(struct varve *v, uint64_t bytes, uint64_t *cutoff, uint64_t *every)

@@ -23,6 +23,9 @@ struct vv_retention {
 bool vv_retention_is_within(uint64_t time_ns, uint64_t newest_ns, double within);
 /* bytes: the size of the epoch just written. Returns true if gc has run. */
 bool vv_retention_run(struct varve *v, uint64_t bytes);
+/* Frees the space of removed layers in steps, until a checkpoint waits. What is left is freed after
+ * that checkpoint. */
+void vv_retention_free_space(struct varve *v);
 /* A restart has skipped the epoch: this session does not drop it. */
 int vv_retention_exempt(struct varve *v, uint64_t epoch);
 /* The same for all epochs above this one. */

@@ -4,6 +4,7 @@
  * after a call that failed. */
 #include "store/dir.h"
 #include "store/dir_direct.h"
+#include "store/dir_cut.h"
 #include "store/dir_spare.h"
 #include "support/coded.h"
 #include "support/gen.h"
@@ -228,6 +229,7 @@ int main(void)
 	faults(SCRIPT_SMALL "codec=none", 6, 97);
 	vv_dir_direct_set_room(4096);
 	vv_dir_spare_set_least(1);
+	vv_dir_cut_set_step(4096);
 	sweep(SCRIPT_SMALL "codec=none io=direct", 8, 1, false, false);
 	faults(SCRIPT_SMALL "codec=none io=direct", 6, 97);
 	return 0;

@@ -3,6 +3,7 @@
  * the promises hold. */
 #include "store/dir.h"
 #include "store/dir_direct.h"
+#include "store/dir_cut.h"
 #include "store/dir_spare.h"
 #include "support/coded.h"
 #include "support/faultfs.h"
@@ -121,6 +122,7 @@ int main(void)
 	sweep(SCRIPT_BIG "codec=none", 1, true, false, all);
 	vv_dir_direct_set_room(4096);
 	vv_dir_spare_set_least(1);
+	vv_dir_cut_set_step(4096);
 	sweep(SCRIPT_SMALL "codec=none io=direct", 7, false, false, all);
 	return 0;
 }
