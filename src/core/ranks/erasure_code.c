@@ -7,7 +7,7 @@
 #endif
 
 /* GF(2^8) modulo x^8 + x^4 + x^3 + x^2 + 1. */
-enum { POLYNOMIAL = 0x1d, M_MOST = 16 };
+enum { POLYNOMIAL = 0x1d };
 
 static uint8_t multiply(uint8_t a, uint8_t b)
 {
@@ -32,7 +32,7 @@ static uint8_t invert(uint8_t a)
 
 bool vv_erasure_code_is_sound(unsigned k, unsigned m)
 {
-	return k >= 1 && m >= 1 && m <= M_MOST && k + m <= VV_ERASURE_BLOCKS;
+	return k >= 1 && m >= 1 && m <= VV_ERASURE_PARITY && k + m <= VV_ERASURE_BLOCKS;
 }
 
 /* The rows of gf_gen_cauchy1_matrix of ISA-L. With one parity block it is the exclusive or. */
@@ -153,10 +153,10 @@ void vv_erasure_code_sum_plain(const uint8_t *factor, unsigned n, unsigned rows,
 void vv_erasure_code_sum(const uint8_t *factor, unsigned n, unsigned rows, size_t len, const uint8_t *const *in, uint8_t *const *out)
 {
 	enum { SHORT = 64 };
-	uint8_t table[32 * VV_ERASURE_BLOCKS * M_MOST], copy[VV_ERASURE_BLOCKS * M_MOST];
-	uint8_t *from[VV_ERASURE_BLOCKS], *to[M_MOST];
+	uint8_t table[32 * VV_ERASURE_BLOCKS * VV_ERASURE_PARITY], copy[VV_ERASURE_BLOCKS * VV_ERASURE_PARITY];
+	uint8_t *from[VV_ERASURE_BLOCKS], *to[VV_ERASURE_PARITY];
 
-	if (len < SHORT || len > INT32_MAX || rows > M_MOST) {
+	if (len < SHORT || len > INT32_MAX || rows > VV_ERASURE_PARITY) {
 		vv_erasure_code_sum_plain(factor, n, rows, len, in, out);
 		return;
 	}

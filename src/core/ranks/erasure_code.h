@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { VV_ERASURE_BLOCKS = 64 }; /* the most blocks of a stripe */
+/* The most blocks of a stripe, and of its parity. */
+enum { VV_ERASURE_BLOCKS = 64, VV_ERASURE_PARITY = 16 };
 
 struct vv_erasure_code {
 	uint8_t k, m;

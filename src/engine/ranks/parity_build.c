@@ -1,11 +1,10 @@
-/* In rounds: each place sends the blocks that others need in the next stripes, and makes the wanted
- * blocks out of those that it gets. All places know the plan, so nobody asks. */
+/* In rounds of some stripes: each process sends the blocks that others need, computes wanted blocks of
+ * the stripes that are its own, and sends them on. All processes know the plan, so nobody asks. */
 #include "engine/ranks/parity_build.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/test_point.h"
 #include "core/format/name.h"
-#include "engine/ranks/exchange.h"
 #include "engine/ranks/parity_file.h"
 #include <inttypes.h>
 #include <string.h>
@@ -19,14 +18,29 @@ struct output { /* an object that this process writes */
 	size_t n;
 };
 
+struct moves { /* of blocks, in a round */
+	uint64_t *out_len, *in_len; /* to and from each process, */
+	uint64_t *out_at, *in_at;   /* and as far as they are used */
+	uint8_t *out, *in;
+};
+
+struct factors {
+	unsigned n_from, n_rows;
+	uint8_t from[VV_ERASURE_BLOCKS], row[VV_ERASURE_BLOCKS]; /* the blocks */
+	uint8_t v[VV_ERASURE_BLOCKS * VV_ERASURE_PARITY];
+};
+
 struct build {
 	const struct vv_parity_io *io;
 	struct vv_parity_job *j;
 	uint32_t me, n; /* processes */
-	struct vv_parity_file *file;      /* of each layer of the set */
-	struct output *layer, *parity;    /* the same */
-	uint64_t *out_len, *in_len, *at;  /* of each process, in this round */
-	uint8_t *out, *in;
+	struct vv_parity_file *file;   /* of each layer of the set */
+	struct output *layer, *parity; /* the same */
+	uint32_t *coder;               /* of each stripe: the process that computes its lost blocks */
+	uint64_t *sent, *got, most;    /* bytes in this round: of each process, and the greatest */
+	struct moves read, rows;       /* blocks that are read; computed ones */
+	uint8_t *block[VV_ERASURE_BLOCKS]; /* of a stripe, where this process has them */
+	struct factors factors;
 	struct vv_parity_built built;
 	int rc; /* of this process; the others need its messages all the same */
 };
@@ -106,114 +120,203 @@ static void flush_all(struct build *b)
 
 /* ---- a round --------------------------------------------------------------------------------- */
 
-/* Calls fn for every block that moves for these stripes: block `from` of the stripe, for block `block`. */
-static void each_move(struct build *b, size_t first, size_t last,
-		      void (*fn)(struct build *b, const struct vv_parity_block *stripe, unsigned block, const uint8_t *from, unsigned n))
+/* A stripe of which blocks are wanted. One process computes all that are lost. So it gets each other
+ * block once, and sends each result to the process that writes it. */
+struct work {
+	const struct vv_parity_block *stripe;
+	uint32_t len; /* blocks move with the length of the longest */
+	unsigned n_from, n_rows, n_copies;
+	uint8_t from[VV_ERASURE_BLOCKS]; /* the blocks that are read, */
+	uint8_t row[VV_ERASURE_BLOCKS];  /* those computed from them, */
+	uint8_t copy[VV_ERASURE_BLOCKS]; /* and intact ones of an object that is written again */
+};
+
+static struct work look_at(const struct build *b, size_t number)
 {
 	const struct vv_parity_plan *p = &b->j->plan;
+	struct work w = { .stripe = vv_parity_plan_stripe(p, number) };
 	uint8_t from[VV_ERASURE_BLOCKS];
 
-	for (size_t s = first; s < last; s++) {
-		const struct vv_parity_block *stripe = vv_parity_plan_stripe(p, s);
+	w.len = w.stripe[p->code.k].len;
+	for (unsigned k = 0; k < (unsigned)(p->code.k + p->code.m); k++) {
+		unsigned n = vv_parity_job_is_wanted(b->j, w.stripe, k) ? vv_parity_job_sources(b->j, w.stripe, k, from) : 0;
 
-		for (unsigned k = 0; k < (unsigned)(p->code.k + p->code.m); k++)
-			if (vv_parity_job_is_wanted(b->j, stripe, k))
-				fn(b, stripe, k, from, vv_parity_job_sources(b->j, stripe, k, from));
+		if (n && from[0] == k) {
+			w.copy[w.n_copies++] = (uint8_t)k;
+		} else if (n) {
+			w.row[w.n_rows++] = (uint8_t)k;
+			w.n_from = n;
+			memcpy(w.from, from, n);
+		}
 	}
+	return w;
 }
 
-/* Blocks move with the length of the longest. */
-static uint32_t stripe_len(const struct build *b, const struct vv_parity_block *stripe)
+static uint32_t reader(const struct build *b, const struct work *w, unsigned block)
 {
-	return stripe[b->j->plan.code.k].len;
+	return process(b, vv_parity_job_object(b->j, w->stripe, block)->place);
 }
 
-static void count_move(struct build *b, const struct vv_parity_block *stripe, unsigned block, const uint8_t *from, unsigned n)
+static uint32_t writer(const struct build *b, const struct work *w, unsigned block)
 {
-	uint32_t to = process(b, vv_parity_job_object(b->j, stripe, block)->to);
+	return process(b, vv_parity_job_object(b->j, w->stripe, block)->to);
+}
 
-	for (unsigned i = 0; i < n; i++) {
-		uint32_t who = process(b, vv_parity_job_object(b->j, stripe, from[i])->place);
+/* `block` moves between two processes. */
+typedef void (*move_fn)(struct build *b, struct moves *m, const struct work *w, unsigned block, uint32_t from, uint32_t to);
 
-		b->at[who] += stripe_len(b, stripe); /* of all that this process sends, */
-		b->at[b->n + to] += stripe_len(b, stripe); /* and gets */
-		b->out_len[to] += who == b->me ? stripe_len(b, stripe) : 0;
-		b->in_len[who] += to == b->me ? stripe_len(b, stripe) : 0;
-	}
+static void each_read_block(struct build *b, size_t number, const struct work *w, move_fn fn)
+{
+	for (unsigned i = 0; i < w->n_from; i++)
+		fn(b, &b->read, w, w->from[i], reader(b, w, w->from[i]), b->coder[number]);
+	for (unsigned i = 0; i < w->n_copies; i++)
+		fn(b, &b->read, w, w->copy[i], reader(b, w, w->copy[i]), writer(b, w, w->copy[i]));
+}
+
+static void each_row(struct build *b, size_t number, const struct work *w, move_fn fn)
+{
+	for (unsigned i = 0; i < w->n_rows; i++)
+		fn(b, &b->rows, w, w->row[i], b->coder[number], writer(b, w, w->row[i]));
+}
+
+static void count_move(struct build *b, struct moves *m, const struct work *w, unsigned block, uint32_t from, uint32_t to)
+{
+	(void)block;
+	b->sent[from] += w->len;
+	b->got[to] += w->len;
+	b->most = b->sent[from] > b->most ? b->sent[from] : b->most;
+	b->most = b->got[to] > b->most ? b->got[to] : b->most;
+	m->out_len[to] += from == b->me ? w->len : 0;
+	m->in_len[from] += to == b->me ? w->len : 0;
+}
+
+/* Of the processes that need a result, the one that gets least in this round. */
+static uint32_t choose_coder(const struct build *b, const struct work *w)
+{
+	uint32_t best = w->n_rows ? writer(b, w, w->row[0]) : 0;
+
+	for (unsigned i = 1; i < w->n_rows; i++)
+		if (b->got[writer(b, w, w->row[i])] < b->got[best])
+			best = writer(b, w, w->row[i]);
+	return best;
+}
+
+static void begin_moves(struct build *b, struct moves *m)
+{
+	memset(m->out_len, 0, b->n * sizeof(*m->out_len));
+	memset(m->in_len, 0, b->n * sizeof(*m->in_len));
 }
 
 /* The end of the round that begins at stripe `first`; all processes find the same. */
 static size_t find_end(struct build *b, size_t first)
 {
-	uint64_t most = 0;
 	size_t end = first;
 
-	memset(b->at, 0, 2 * b->n * sizeof(*b->at));
-	memset(b->out_len, 0, b->n * sizeof(*b->out_len));
-	memset(b->in_len, 0, b->n * sizeof(*b->in_len));
-	while (end < b->j->plan.n_stripes && most < ROUND) {
-		const struct vv_parity_block *stripe = vv_parity_plan_stripe(&b->j->plan, end);
+	memset(b->sent, 0, b->n * sizeof(*b->sent));
+	memset(b->got, 0, b->n * sizeof(*b->got));
+	begin_moves(b, &b->read);
+	begin_moves(b, &b->rows);
+	for (b->most = 0; end < b->j->plan.n_stripes && b->most < ROUND; end++) {
+		struct work w = look_at(b, end);
 
-		each_move(b, end, end + 1, count_move);
-		end++;
-		for (unsigned i = 0; i < (unsigned)(b->j->plan.code.k + b->j->plan.code.m); i++) {
-			const struct vv_parity_object *o = vv_parity_job_object(b->j, stripe, i);
-			uint64_t sent = b->at[process(b, o->place)], got = b->at[b->n + process(b, o->to)];
-
-			most = sent > most ? sent : most;
-			most = got > most ? got : most;
-		}
+		b->coder[end] = choose_coder(b, &w);
+		each_read_block(b, end, &w, count_move);
+		each_row(b, end, &w, count_move);
 	}
 	return end;
 }
 
-static void send_block(struct build *b, const struct vv_parity_block *stripe, unsigned block, const uint8_t *from, unsigned n)
+static void place_out(struct build *b, struct moves *m, const struct work *w, unsigned block, uint32_t from, uint32_t to)
 {
-	uint32_t to = process(b, vv_parity_job_object(b->j, stripe, block)->to), len = stripe_len(b, stripe);
-
-	for (unsigned i = 0; i < n; i++) {
-		const struct vv_parity_block *x = &stripe[from[i]];
-		uint32_t place = vv_parity_job_object(b->j, stripe, from[i])->place;
-		uint8_t *p = b->out + b->at[to];
-
-		if (process(b, place) != b->me)
-			continue;
-		b->at[to] += len;
-		memset(p + x->len, 0, len - x->len);
-		if (b->rc == 0)
-			b->rc = vv_parity_file_read(&b->file[x->member], vv_parity_build_lineage(b->io, place), b->j, from[i] >= b->j->plan.code.k, x, p);
-		b->built.read_bytes += x->len;
-	}
+	if (from != b->me)
+		return;
+	b->block[block] = m->out + m->out_at[to];
+	m->out_at[to] += w->len;
 }
 
-static void make_block(struct build *b, const struct vv_parity_block *stripe, unsigned block, const uint8_t *from, unsigned n)
+static void take_in(struct build *b, struct moves *m, const struct work *w, unsigned block, uint32_t from, uint32_t to)
 {
-	const struct vv_parity_block *x = &stripe[block];
-	struct output *w = (block < b->j->plan.code.k ? b->layer : b->parity) + x->member;
-	uint8_t factor[VV_ERASURE_BLOCKS] = { 1 }, *to;
+	if (to != b->me)
+		return;
+	b->block[block] = m->in + m->in_at[from];
+	m->in_at[from] += w->len;
+}
+
+static void read_block(struct build *b, struct moves *m, const struct work *w, unsigned block, uint32_t from, uint32_t to)
+{
+	const struct vv_parity_block *x = &w->stripe[block];
+	uint32_t place = vv_parity_job_object(b->j, w->stripe, block)->place;
+
+	if (from != b->me)
+		return;
+	place_out(b, m, w, block, from, to);
+	memset(b->block[block] + x->len, 0, w->len - x->len);
+	if (b->rc == 0)
+		b->rc = vv_parity_file_read(&b->file[x->member], vv_parity_build_lineage(b->io, place), b->j, block >= b->j->plan.code.k, x,
+					    b->block[block]);
+	b->built.read_bytes += x->len;
+}
+
+/* The factors of the stripe before are often those of this one. */
+static int find_factors(struct build *b, const struct work *w)
+{
+	struct factors *f = &b->factors;
+
+	if (f->n_from == w->n_from && f->n_rows == w->n_rows && memcmp(f->from, w->from, w->n_from) == 0 && memcmp(f->row, w->row, w->n_rows) == 0)
+		return 0;
+	f->n_rows = 0;
+	for (unsigned i = 0; i < w->n_rows; i++)
+		if (!vv_erasure_code_solve(&b->j->plan.code, w->n_from, w->from, w->row[i], f->v + i * w->n_from))
+			return vv_err_set(VV_EDAMAGED, "parity: the blocks of a stripe do not determine the lost ones");
+	f->n_from = w->n_from;
+	f->n_rows = w->n_rows;
+	memcpy(f->from, w->from, w->n_from);
+	memcpy(f->row, w->row, w->n_rows);
+	return 0;
+}
+
+static void compute(struct build *b, size_t number)
+{
+	struct work w = look_at(b, number);
 	const uint8_t *in[VV_ERASURE_BLOCKS];
+	uint8_t *out[VV_ERASURE_PARITY];
 
-	if (process(b, vv_parity_job_object(b->j, stripe, block)->to) != b->me)
+	each_read_block(b, number, &w, take_in);
+	each_row(b, number, &w, place_out);
+	if (b->coder[number] != b->me || !w.n_rows || b->rc)
 		return;
-	for (unsigned i = 0; i < n; i++) {
-		uint64_t *at = &b->at[process(b, vv_parity_job_object(b->j, stripe, from[i])->place)];
+	for (unsigned i = 0; i < w.n_from; i++)
+		in[i] = b->block[w.from[i]];
+	for (unsigned i = 0; i < w.n_rows; i++)
+		out[i] = b->block[w.row[i]];
+	b->rc = find_factors(b, &w);
+	if (b->rc == 0)
+		vv_erasure_code_sum(b->factors.v, w.n_from, w.n_rows, w.len, in, out);
+}
 
-		in[i] = b->in + *at;
-		*at += stripe_len(b, stripe);
-	}
-	if (b->rc)
+static void keep_block(struct build *b, struct moves *m, const struct work *w, unsigned block, uint32_t from, uint32_t to)
+{
+	const struct vv_parity_block *x = &w->stripe[block];
+	struct output *o = (block < b->j->plan.code.k ? b->layer : b->parity) + x->member;
+
+	(void)m;
+	(void)from;
+	if (to != b->me || b->rc)
 		return;
-	to = vv_buf_room(&w->b, stripe_len(b, stripe));
-	if (!to) {
-		b->rc = VV_ENOMEM;
-		return;
-	}
-	if (from[0] == block)
-		memcpy(to, in[0], x->len);
-	else if (vv_erasure_code_solve(&b->j->plan.code, n, from, block, factor))
-		vv_erasure_code_sum(factor, n, 1, stripe_len(b, stripe), in, &to);
-	w->check[w->n++] = vv_digest_check(to, x->len);
-	w->b.n += x->len;
+	o->check[o->n++] = vv_digest_check(b->block[block], x->len);
+	vv_buf_add(&o->b, b->block[block], x->len);
+}
+
+/* Puts the blocks of a stripe behind those of the stripes before. */
+static void keep(struct build *b, size_t number)
+{
+	struct work w = look_at(b, number);
+
+	each_read_block(b, number, &w, take_in);
+	each_row(b, number, &w, take_in);
+	each_row(b, number, &w, keep_block);
+	for (unsigned i = 0; i < w.n_copies; i++)
+		keep_block(b, NULL, &w, w.copy[i], 0, writer(b, &w, w.copy[i]));
 }
 
 static uint64_t prefix_sums(const uint64_t *len, uint32_t n, uint64_t *at)
@@ -227,36 +330,52 @@ static uint64_t prefix_sums(const uint64_t *len, uint32_t n, uint64_t *at)
 	return sum;
 }
 
-static void free_round(struct build *b)
+static void free_buffers(struct build *b, struct moves *m)
 {
 	if (b->io->group) {
-		vv_comm_free(b->io->comm, b->out);
-		vv_comm_free(b->io->comm, b->in);
+		vv_comm_free(b->io->comm, m->out);
+		vv_comm_free(b->io->comm, m->in);
 	} else {
-		vv_mem_free(b->out);
+		vv_mem_free(m->out);
 	}
-	b->out = b->in = NULL;
+	m->out = m->in = NULL;
+}
+
+static int new_buffers(struct build *b, struct moves *m)
+{
+	uint64_t in = prefix_sums(m->in_len, b->n, m->in_at), out = prefix_sums(m->out_len, b->n, m->out_at);
+
+	m->out = vv_mem_new((size_t)out + 1, 1);
+	m->in = b->io->group ? vv_mem_new((size_t)in + 1, 1) : m->out;
+	return m->out && m->in ? 0 : VV_ENOMEM;
+}
+
+static int send(struct build *b, struct moves *m)
+{
+	return b->io->group ? vv_comm_alltoallv(b->io->comm, m->out, m->out_len, m->in, m->in_len) : 0;
 }
 
 /* Returns only errors that all processes have. */
-static int exchange_round(struct build *b, size_t first, size_t end)
+static int one_round(struct build *b, size_t first, size_t end)
 {
-	uint64_t in = prefix_sums(b->in_len, b->n, b->at), out = prefix_sums(b->out_len, b->n, b->at);
-	int rc;
+	int rc = new_buffers(b, &b->read);
 
-	b->out = vv_mem_new((size_t)out + 1, 1);
-	b->in = b->io->group ? vv_mem_new((size_t)in + 1, 1) : b->out;
-	rc = vv_parity_build_agree(b->io, b->out && b->in ? 0 : VV_ENOMEM);
+	rc = vv_parity_build_agree(b->io, rc ? rc : new_buffers(b, &b->rows));
+	for (size_t s = first; rc == 0 && s < end; s++) {
+		struct work w = look_at(b, s);
+
+		each_read_block(b, s, &w, read_block);
+	}
+	rc = rc ? rc : send(b, &b->read);
+	for (size_t s = first; rc == 0 && s < end; s++)
+		compute(b, s);
+	rc = rc ? rc : send(b, &b->rows);
+	prefix_sums(b->read.in_len, b->n, b->read.in_at);
+	for (size_t s = first; rc == 0 && s < end; s++)
+		keep(b, s);
 	if (rc == 0)
-		each_move(b, first, end, send_block);
-	if (rc == 0 && b->io->group)
-		rc = vv_comm_alltoallv(b->io->comm, b->out, b->out_len, b->in, b->in_len);
-	if (rc)
-		return rc;
-	prefix_sums(b->in_len, b->n, b->at);
-	each_move(b, first, end, make_block);
-	flush_all(b);
-	return 0;
+		flush_all(b);
+	return rc;
 }
 
 static int all_rounds(struct build *b)
@@ -269,8 +388,9 @@ static int all_rounds(struct build *b)
 		size_t first = end;
 
 		end = find_end(b, first);
-		rc = exchange_round(b, first, end);
-		free_round(b);
+		rc = one_round(b, first, end);
+		free_buffers(b, &b->read);
+		free_buffers(b, &b->rows);
 		more = end < b->j->plan.n_stripes; /* sets have plans of different lengths */
 		if (rc == 0 && b->io->group)
 			rc = vv_comm_allreduce(b->io->comm, &more, 1, VARVE_MAX);
@@ -412,6 +532,28 @@ static int commit_all(struct build *b)
 	return rc;
 }
 
+static int new_moves(const struct build *b, struct moves *m)
+{
+	m->out_len = vv_mem_new(b->n, sizeof(*m->out_len));
+	m->in_len = vv_mem_new(b->n, sizeof(*m->in_len));
+	m->out_at = vv_mem_new(b->n, sizeof(*m->out_at));
+	m->in_at = vv_mem_new(b->n, sizeof(*m->in_at));
+	return m->out_len && m->in_len && m->out_at && m->in_at ? 0 : VV_ENOMEM;
+}
+
+static void free_moves(const struct build *b, struct moves *m)
+{
+	if (b->io->group) { /* messages may be under way */
+		vv_comm_free(b->io->comm, m->out_len);
+		vv_comm_free(b->io->comm, m->in_len);
+	} else {
+		vv_mem_free(m->out_len);
+		vv_mem_free(m->in_len);
+	}
+	vv_mem_free(m->out_at);
+	vv_mem_free(m->in_at);
+}
+
 static int new_build(struct build *b)
 {
 	size_t n = b->j->head.n_layers;
@@ -420,10 +562,11 @@ static int new_build(struct build *b)
 	b->file = vv_mem_new(n, sizeof(*b->file));
 	b->layer = vv_mem_new(n, sizeof(*b->layer));
 	b->parity = vv_mem_new(n, sizeof(*b->parity));
-	b->out_len = vv_mem_new(b->n, sizeof(*b->out_len));
-	b->in_len = vv_mem_new(b->n, sizeof(*b->in_len));
-	b->at = vv_mem_new(2 * (size_t)b->n, sizeof(*b->at));
-	rc = b->file && b->layer && b->parity && b->out_len && b->in_len && b->at ? 0 : VV_ENOMEM;
+	b->coder = vv_mem_new(b->j->plan.n_stripes, sizeof(*b->coder));
+	b->sent = vv_mem_new(2 * (size_t)b->n, sizeof(*b->sent));
+	b->got = b->sent + b->n;
+	rc = b->file && b->layer && b->parity && b->coder && b->sent ? new_moves(b, &b->read) : VV_ENOMEM;
+	rc = rc ? rc : new_moves(b, &b->rows);
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		rc = vv_parity_file_init(&b->file[i], b->j, i);
 	for (size_t i = 0; rc == 0 && i < n; i++) {
@@ -454,14 +597,10 @@ static void free_build(struct build *b)
 	vv_mem_free(b->file);
 	vv_mem_free(b->layer);
 	vv_mem_free(b->parity);
-	if (b->io->group) { /* messages may be under way */
-		vv_comm_free(b->io->comm, b->out_len);
-		vv_comm_free(b->io->comm, b->in_len);
-	} else {
-		vv_mem_free(b->out_len);
-		vv_mem_free(b->in_len);
-	}
-	vv_mem_free(b->at);
+	vv_mem_free(b->coder);
+	vv_mem_free(b->sent);
+	free_moves(b, &b->read);
+	free_moves(b, &b->rows);
 }
 
 int vv_parity_build_run(const struct vv_parity_io *io, struct vv_parity_job *j, struct vv_parity_built *out)
@@ -480,109 +619,5 @@ int vv_parity_build_run(const struct vv_parity_io *io, struct vv_parity_job *j, 
 	free_build(&b);
 	if (rc == 0)
 		*out = b.built;
-	return rc;
-}
-
-/* ---- damage ---------------------------------------------------------------------------------- */
-
-struct parity_scan {
-	const struct vv_parity_io *io;
-	struct vv_parity_job *j;
-	struct vv_parity_file *file;
-	uint8_t *room;      /* for a block */
-	struct vv_buf bad;  /* words: object, block */
-};
-
-static void add_bad(struct parity_scan *s, uint64_t object, uint64_t block)
-{
-	vv_buf_add(&s->bad, &object, sizeof(object));
-	vv_buf_add(&s->bad, &block, sizeof(block));
-}
-
-static uint64_t object_number(const struct vv_parity_block *x, bool parity)
-{
-	return (uint64_t)x->member << 1 | parity;
-}
-
-static int scan_block(struct parity_scan *s, const struct vv_parity_block *x, bool parity)
-{
-	const struct vv_parity_object *o = (parity ? s->j->parity : s->j->data) + x->member;
-	const struct vv_lineage *lin = o->there && x->len ? vv_parity_build_lineage(s->io, o->place) : NULL;
-	int rc = lin ? vv_parity_file_read(&s->file[x->member], lin, s->j, parity, x, s->room) : 0;
-
-	if (rc != VV_EDAMAGED && rc != VV_ENOENT)
-		return rc;
-	add_bad(s, object_number(x, parity), x->number);
-	vv_err_clear();
-	return 0;
-}
-
-/* A layer without checks of its blocks is intact as a whole, or not at all. */
-static void scan_digest(struct parity_scan *s, size_t member)
-{
-	const struct vv_parity_object *o = &s->j->data[member];
-	struct vv_digest found;
-
-	if (!o->there || !vv_parity_build_lineage(s->io, o->place) || s->file[member].checks.n_data)
-		return;
-	vv_parity_layer_digest(s->file[member].found, o->n_blocks, &found);
-	for (size_t i = 0; !vv_digest_equal(&found, &s->j->digest[member]) && i < o->n_blocks; i++)
-		add_bad(s, (uint64_t)member << 1, i);
-}
-
-static int scan_all(struct parity_scan *s)
-{
-	const struct vv_parity_plan *p = &s->j->plan;
-	size_t n = s->j->head.n_layers;
-	int rc;
-
-	s->file = vv_mem_new(n, sizeof(*s->file));
-	s->room = vv_mem_new(p->block_len, 1);
-	rc = s->file && s->room ? 0 : VV_ENOMEM;
-	for (size_t i = 0; rc == 0 && i < n; i++)
-		rc = vv_parity_file_init(&s->file[i], s->j, i);
-	for (size_t i = 0; rc == 0 && i < p->n_stripes; i++)
-		for (unsigned k = 0; rc == 0 && k < (unsigned)(p->code.k + p->code.m); k++)
-			rc = scan_block(s, &vv_parity_plan_stripe(p, i)[k], k >= p->code.k);
-	for (size_t i = 0; rc == 0 && i < n; i++)
-		scan_digest(s, i);
-	for (size_t i = 0; s->file && i < n; i++)
-		vv_parity_file_fini(&s->file[i]);
-	vv_mem_free(s->file);
-	vv_mem_free(s->room);
-	return rc ? rc : vv_buf_check(&s->bad);
-}
-
-static int note_bad(struct vv_parity_job *j, const uint8_t *p, size_t n)
-{
-	uint64_t word[2];
-	int rc = 0;
-
-	for (size_t i = 0; rc == 0 && i + sizeof(word) <= n; i += sizeof(word)) {
-		memcpy(word, p + i, sizeof(word));
-		if (word[0] >> 1 >= j->head.n_layers)
-			return vv_err_set(VV_EPEER, "a rank names a damaged block that cannot be");
-		rc = vv_parity_job_add_bad((word[0] & 1 ? j->parity : j->data) + (word[0] >> 1), word[1]);
-	}
-	return rc;
-}
-
-int vv_parity_build_scan(const struct vv_parity_io *io, struct vv_parity_job *j)
-{
-	enum { MOST = 1 << 28 };
-	struct parity_scan s = { .io = io, .j = j };
-	struct vv_exchange m = { 0 };
-	int rc = scan_all(&s);
-
-	if (!io->group) {
-		rc = rc ? rc : note_bad(j, s.bad.p, s.bad.n);
-	} else {
-		rc = vv_exchange_gather(&m, io->group, rc, s.bad.p, s.bad.n, MOST);
-		for (uint32_t r = 0; rc == 0 && r < io->group->size; r++)
-			rc = m.in_len[r] ? note_bad(j, vv_exchange_from(&m, io->group, r), (size_t)m.in_len[r]) : 0;
-		vv_exchange_free(&m, io->group);
-		rc = vv_group_agree(io->group, io->group->comm, rc);
-	}
-	vv_buf_fini(&s.bad);
 	return rc;
 }

@@ -28,10 +28,7 @@ struct vv_parity_built {
 
 /* All ranks of the group call this, each for its own set, or all for the same one. Writes nothing
  * unless all objects are complete and intact. VV_EDAMAGED: a block that was read is damaged;
- * vv_parity_build_scan finds all of them. */
+ * vv_parity_scan_run finds all of them. */
 int vv_parity_build_run(const struct vv_parity_io *io, struct vv_parity_job *j, struct vv_parity_built *out);
-/* Reads all objects of the job, finds the damaged blocks, and tells all ranks, which have the same
- * job. */
-int vv_parity_build_scan(const struct vv_parity_io *io, struct vv_parity_job *j);
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/search.h"
 #include "engine/ranks/exchange.h"
 #include "engine/ranks/parity_file.h"
+#include "engine/ranks/parity_scan.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -331,7 +332,7 @@ static bool want(const struct vv_parity_sets *s, struct vv_parity_job *j)
 static int rebuild_set(const struct vv_parity_sets *s, struct vv_parity_job *j, bool scan, struct vv_parity_report *out)
 {
 	struct vv_parity_built built = { 0 };
-	int rc = scan ? vv_parity_build_scan(&s->io, j) : 0;
+	int rc = scan ? vv_parity_scan_run(&s->io, j) : 0;
 
 	if (rc || !want(s, j))
 		return rc;
