@@ -205,6 +205,9 @@ VARVE_API int varve_checkpoint_on_stream(varve_session *v, void *stream);
 VARVE_API int varve_label(varve_session *v, const char *label);
 /* The number of the newest epoch of this session: the last one taken, or the one restarted from; 0 if there is none. */
 VARVE_API uint64_t varve_epoch(const varve_session *v);
+/* With the option `redundancy`: the newest epoch of this session that bears the loss of nodes, because its parity is complete; 0 if
+ * there is none. It never waits. varve_wait makes the parity of its epoch complete, or logs why it cannot. */
+VARVE_API uint64_t varve_protected_epoch(const varve_session *v);
 /* Returns 1 if the epoch is durable, 0 if it is not yet, and < 0 if it failed (with its error) or never existed. VARVE_LATEST is the
  * epoch of varve_epoch; 1 if there is none. */
 VARVE_API int varve_test(varve_session *v, uint64_t epoch);

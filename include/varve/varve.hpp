@@ -477,6 +477,7 @@ struct varve {
 		/* The label of the next epoch; "" for none. */
 		int label(const std::string &label) { return check(::varve_label(v_, label.c_str())); }
 		std::uint64_t epoch() const noexcept { return ::varve_epoch(v_); }
+		std::uint64_t protected_epoch() const noexcept { return ::varve_protected_epoch(v_); }
 		int test(std::uint64_t epoch) { return check(::varve_test(v_, epoch)); }
 		int wait(std::uint64_t epoch = VARVE_LATEST) { return check(::varve_wait(v_, epoch)); }
 		/* 1: durable; 0: not yet, after so many seconds. */

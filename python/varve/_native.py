@@ -224,6 +224,7 @@ def native() -> typing.Any:
         except AttributeError as e:
             raise ImportError(f"this is not libvarve.so of version {__version__}: {e}") from None
         found.varve_epoch.argtypes, found.varve_epoch.restype = [_handle], _u64
+        found.varve_protected_epoch.argtypes, found.varve_protected_epoch.restype = [_handle], _u64
         found.varve_last_error.restype = _text
         _opened = found
     return _opened

@@ -338,6 +338,12 @@ class Session(Parts, collections.abc.MutableMapping):
         with self._handle as pointer:
             return native().varve_epoch(pointer)
 
+    @property
+    def protected_epoch(self) -> int:
+        """The newest epoch of this session that bears the loss of nodes (option redundancy); 0 if there is none."""
+        with self._handle as pointer:
+            return native().varve_protected_epoch(pointer)
+
     def wait(self, timeout: float | None = None, epoch: int | None = None) -> bool:
         """Waits until an epoch is durable, the newest by default. False: it is not yet, after so many seconds. Raises the epoch's error."""
         import time

@@ -24,7 +24,7 @@ module varve
   private
   public :: varve_open, varve_close, varve_is_open, varve_last_error, varve_strerror, varve_version
   public :: varve_protect, varve_protect_bytes, varve_unprotect, varve_untrack, varve_refine, varve_alloc, varve_free
-  public :: varve_checkpoint, varve_checkpoint_on_stream, varve_epoch, varve_test, varve_wait, varve_on_done, varve_due
+  public :: varve_checkpoint, varve_checkpoint_on_stream, varve_epoch, varve_protected_epoch, varve_test, varve_wait, varve_on_done, varve_due
   public :: varve_label
   public :: varve_restart, varve_restart_region, varve_region, varve_stats, varve_done, varve_adopt
   public :: varve_protect_slab, varve_protect_shared, varve_protect_list, varve_list_share
@@ -436,6 +436,10 @@ module varve
       import :: c_ptr, c_int64_t
       type(c_ptr), value :: v
     end function
+    integer(c_int64_t) function c_protected_epoch(v) bind(c, name='varve_protected_epoch')
+      import :: c_ptr, c_int64_t
+      type(c_ptr), value :: v
+    end function
     integer(c_int) function c_test(v, epoch) bind(c, name='varve_test')
       import :: c_ptr, c_int, c_int64_t
       type(c_ptr), value :: v
@@ -760,6 +764,14 @@ contains
     integer(int64) :: epoch
 
     epoch = c_epoch(session%handle)
+  end function
+
+  ! The newest of this session whose parity is complete; 0: none.
+  function varve_protected_epoch(session) result(epoch)
+    type(varve_session), intent(in) :: session
+    integer(int64) :: epoch
+
+    epoch = c_protected_epoch(session%handle)
   end function
 
   ! Has it become durable?

@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -24,7 +25,7 @@ def command(folder, *words, want=0):
 
 
 def same(folder):
-    done = subprocess.run(["diff", "-r", "-x", "lock", "-x", "index.*", "now", "saved"], cwd=folder, capture_output=True, text=True)
+    done = subprocess.run(["diff", "-r", "-x", "lock", "-x", "index.*", "-x", "verified", "now", "saved"], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
 
 
@@ -45,6 +46,20 @@ with tempfile.TemporaryDirectory() as top:
         assert told.count(f"{2 * len(lost)} objects missing, bears the loss of {2 - len(lost)} more store") == 3, told
         told = command(now)
         assert f"{6 * len(lost)} objects written" in told and told.count("bears the loss of 2") == 3, told
+        same(top)
+    shown = subprocess.run([build / "varve", "show", "s1", "heat"], cwd=now, capture_output=True, text=True, check=True).stdout
+    assert re.search(r"  parity        rs:2\+2; this store has that of 1 of 4 ranks, [0-9.]+ KiB\n", shown), shown
+    shown = json.loads(subprocess.run([build / "varve", "show", "--json", "s1", "heat"], cwd=now, capture_output=True, check=True).stdout)
+    assert shown["redundancy"] == "rs:2+2" and shown["parity_ranks"] == 1 and shown["bytes_parity"] > 4096, shown
+    verify = subprocess.run([build / "varve", "verify", "s1"], cwd=now, capture_output=True, text=True)
+    assert verify.returncode == 0 and "heat: 3 parity objects; 'varve rebuild --dry-run heat STORE...'" in verify.stdout, verify
+    for place in (30, -30, 5000):
+        parity = next((now / "s1").glob("heat/*/*2.r1-of-4.parity"))
+        whole = parity.read_bytes()
+        parity.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place:][1:])
+        verify = subprocess.run([build / "varve", "verify", "s1", "heat@2"], cwd=now, capture_output=True, text=True)
+        assert verify.returncode == 1 and parity.name in verify.stdout, (place, verify)
+        assert "1 objects written" in command(now, "--scan")
         same(top)
     layer = next((now / "s1").glob("heat/*/*2.r1.layer"))
     with layer.open("r+b") as file:

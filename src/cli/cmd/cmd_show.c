@@ -4,6 +4,7 @@
 #include "cli/base/verb_context.h"
 #include "cli/base/show_files.h"
 #include "cli/base/show_labels.h"
+#include "cli/base/show_parity.h"
 #include "cli/base/summary.h"
 #include "cli/base/text.h"
 #include "codec/codec.h"
@@ -437,7 +438,7 @@ static int print_rank(struct vv_verb_context *job, const struct view *w)
 	return rc;
 }
 
-static void print_epoch(struct vv_out *o, const struct vv_lineage *lin, const struct vv_commit *c, const struct vv_listing *l)
+static int print_epoch(struct vv_out *o, const struct vv_lineage *lin, const struct vv_commit *c, const struct vv_listing *l)
 {
 	size_t n_labels = 0;
 
@@ -455,6 +456,7 @@ static void print_epoch(struct vv_out *o, const struct vv_lineage *lin, const st
 		vv_out_printf(o, "\n");
 	}
 	vv_out_printf(o, "  ranks         %" PRIu32 "\n", c->n_ranks);
+	return vv_show_parity_print(o, lin, l, c->epoch);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -578,7 +580,7 @@ static void put_rank(struct vv_verb_context *job, const struct view *w)
 	vv_json_end(&job->json);
 }
 
-static void put_epoch(struct vv_json *j, const struct vv_lineage *lin, const struct vv_commit *c, const struct vv_listing *l)
+static int put_epoch(struct vv_json *j, const struct vv_lineage *lin, const struct vv_commit *c, const struct vv_listing *l)
 {
 	vv_json_text(j, "store", lin->store->url);
 	vv_json_text(j, "lineage", lin->name);
@@ -588,6 +590,7 @@ static void put_epoch(struct vv_json *j, const struct vv_lineage *lin, const str
 	vv_json_number(j, "time_ns", c->time_ns);
 	vv_json_number(j, "ranks", c->n_ranks);
 	vv_show_labels_put(j, l, c->epoch);
+	return vv_show_parity_put(j, lin, l, c->epoch);
 }
 
 /* ---- the verb -------------------------------------------------------------------------------- */
@@ -732,10 +735,8 @@ static int run(struct vv_verb_context *job)
 		rc = find_rank(job->args, &lin, &c, &rank);
 	if (rc == 0)
 		rc = vv_catalog_list(&lin, epoch, &l);
-	if (rc == 0 && job->args->json)
-		put_epoch(&job->json, &lin, &c, &l);
-	else if (rc == 0)
-		print_epoch(&job->out, &lin, &c, &l);
+	if (rc == 0)
+		rc = job->args->json ? put_epoch(&job->json, &lin, &c, &l) : print_epoch(&job->out, &lin, &c, &l);
 	if (rc == 0)
 		rc = show_ranks(job, &lin, &c, rank);
 	vv_catalog_listing_fini(&l);

@@ -46,6 +46,7 @@ static void add(struct vv_verify_report *sum, const struct vv_verify_report *r)
 	sum->unfinished.n += r->unfinished.n;
 	sum->unfinished.bytes += r->unfinished.bytes;
 	sum->elsewhere += r->elsewhere;
+	sum->parity += r->parity;
 }
 
 /* A named epoch that does not exist is a mistake of the caller, not damage. */
@@ -65,6 +66,16 @@ static void print_elsewhere(struct check *k, const char *name, const struct vv_v
 	vv_bar_clear(&k->bar);
 	vv_out_printf(&k->job->out, "%s: this is one of several stores: layers of rank%s %s of %u lie in others and were not read\n", name,
 		      strpbrk(r->elsewhere_ranks, "-,") ? "s" : "", r->elsewhere_ranks, r->ranks);
+}
+
+/* One store does not know how many losses its epochs bear. */
+static void print_parity(struct check *k, const char *name, const struct vv_verify_report *r)
+{
+	if (k->job->args->json || k->job->args->quiet)
+		return;
+	vv_bar_clear(&k->bar);
+	vv_out_printf(&k->job->out, "%s: %zu parity object%s; 'varve rebuild --dry-run %s STORE...' over all stores says how many losses each epoch bears\n",
+		      name, r->parity, r->parity == 1 ? "" : "s", name);
 }
 
 /* Names the epochs that need damaged data, as numbers and ranges, and the newest that does not. */
@@ -156,6 +167,8 @@ static int verify_lineage(struct check *k, const char *name, struct vv_spec *spe
 	}
 	if (rc == 0 && r.elsewhere && !whole)
 		print_elsewhere(k, name, &r);
+	if (rc == 0 && r.parity)
+		print_parity(k, name, &r);
 	add(&k->sum, &r);
 	return rc;
 }
@@ -191,6 +204,7 @@ static void put_sum(struct vv_json *j, const struct vv_verify_report *r)
 	vv_json_number(j, "unfinished", r->unfinished.n);
 	vv_json_number(j, "bytes_unfinished", r->unfinished.bytes);
 	vv_json_number(j, "elsewhere", r->elsewhere);
+	vv_json_number(j, "parity", r->parity);
 }
 
 static void print_sum(struct vv_out *o, const struct vv_verify_report *r)
@@ -259,7 +273,7 @@ const struct vv_cmd vv_cmd_verify = {
 		"and checks all checksums and digests. Prints one line per problem, and the\n"
 		"affected epochs; exit 1 if there is a problem. If the ranks of a job have local\n"
 		"stores, each is verified by itself. Layers in other stores are listed, but are a\n"
-		"problem only with --whole. The store keeps the result for 'varve report'.",
+		"problem only with --whole. Parity is checked, too. The store keeps the result for 'varve report'.",
 	.option = options,
 	.run = run,
 };

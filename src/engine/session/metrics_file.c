@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum kind { NUMBER, SECONDS, SECONDS_IF_ANY };
+enum kind { NUMBER, NUMBER_IF_ANY, SECONDS, SECONDS_IF_ANY };
 
 #define ROW(field, kind, name, type, help) { name, type, help, offsetof(struct vv_metrics, field), kind }
 
@@ -39,6 +39,9 @@ static const struct {
 	ROW(bytes_layers, NUMBER, "varve_layer_bytes_total", "counter", "Size of the layers of these epochs, metadata included."),
 	ROW(blocked_ns, SECONDS, "varve_blocked_seconds_total", "counter", "Time that the program spent in varve_checkpoint."),
 	ROW(flush_ns, SECONDS, "varve_flush_seconds_total", "counter", "Time from the calls of varve_checkpoint to durable epochs."),
+	ROW(protected_epoch, NUMBER_IF_ANY, "varve_protected_epoch", "gauge", "Number of the newest epoch whose parity is complete."),
+	ROW(bytes_parity, NUMBER_IF_ANY, "varve_parity_bytes_total", "counter", "Parity that the rank has stored for epochs of the session."),
+	ROW(parity_ns, SECONDS_IF_ANY, "varve_parity_seconds_total", "counter", "Time that the parity of these epochs took after they were durable."),
 };
 
 static uint64_t to_ns(double seconds)
@@ -60,6 +63,13 @@ void vv_metrics_file_count(struct vv_metrics *m, const struct varve_stats *st, i
 	m->bytes_stored += st->bytes_stored;
 	m->bytes_layers += st->bytes_layer;
 	m->flush_ns += to_ns(st->seconds_flush);
+}
+
+void vv_metrics_file_count_parity(struct vv_metrics *m, uint64_t protected_epoch, uint64_t bytes, double seconds)
+{
+	m->protected_epoch = protected_epoch;
+	m->bytes_parity += bytes;
+	m->parity_ns += to_ns(seconds);
 }
 
 /* The value of a label: UTF-8 with three characters escaped. */
@@ -109,14 +119,14 @@ static void add_rows(struct vv_buf *b, const char *store, const char *lineage, u
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		uint64_t value = *(const uint64_t *)((const char *)m + rows[i].at);
 
-		if (rows[i].kind == SECONDS_IF_ANY && value == 0)
+		if ((rows[i].kind == SECONDS_IF_ANY || rows[i].kind == NUMBER_IF_ANY) && value == 0)
 			continue;
 		vv_buf_printf(b, "# HELP %s %s\n# TYPE %s %s\n%s{store=", rows[i].name, rows[i].help, rows[i].name, rows[i].type, rows[i].name);
 		add_quoted(b, store);
 		vv_buf_printf(b, ",lineage=");
 		add_quoted(b, lineage);
 		vv_buf_printf(b, ",rank=\"%u\"} ", rank);
-		if (rows[i].kind == NUMBER)
+		if (rows[i].kind == NUMBER || rows[i].kind == NUMBER_IF_ANY)
 			vv_buf_printf(b, "%" PRIu64 "\n", value);
 		else
 			vv_buf_printf(b, "%" PRIu64 ".%09" PRIu64 "\n", value / 1000000000, value % 1000000000);

@@ -15,10 +15,13 @@ struct vv_metrics {
 	uint64_t epochs, failures, restarts;
 	uint64_t bytes_new, bytes_stored, bytes_layers;
 	uint64_t blocked_ns, flush_ns;
+	uint64_t protected_epoch, bytes_parity, parity_ns; /* redundancy */
 };
 
 /* Adds an epoch with a known result. */
 void vv_metrics_file_count(struct vv_metrics *m, const struct varve_stats *st, int rc);
+/* Adds the parity of an epoch. */
+void vv_metrics_file_count_parity(struct vv_metrics *m, uint64_t protected_epoch, uint64_t bytes, double seconds);
 /* Writes the state of the session, if the option `metrics` is set. A reader of the file sees the old
  * content or the new one. A failure is a warning. The last
  * error of the thread stays. */

@@ -9,6 +9,7 @@
 #include "engine/session/checkpoint.h"
 #include "engine/session/enter.h"
 #include "engine/session/background.h"
+#include "engine/session/commit_ranks.h"
 #include "engine/grains/grain_sets.h"
 #include "engine/session/rank_session.h"
 #include "engine/ranks/group.h"
@@ -118,6 +119,11 @@ int varve_label(varve *v, const char *label)
 uint64_t varve_epoch(const varve *v)
 {
 	return v ? atomic_load(&v->newest) : 0;
+}
+
+uint64_t varve_protected_epoch(const varve *v)
+{
+	return v && v->ctx.group ? atomic_load(&v->commit->redundancy.epoch) : 0;
 }
 
 /* Looks up an epoch of another session in the store. */

@@ -5,7 +5,9 @@
 #include "base/mem.h"
 #include "engine/context.h"
 #include "engine/ranks/hosts.h"
+#include "engine/session/background.h"
 #include "engine/session/commit_ranks.h"
+#include "engine/session/metrics_file.h"
 #include "engine/session/tip.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -242,9 +244,8 @@ static int protect_next(struct varve *v)
 	if (rc)
 		return vv_err_context(rc, "parity of epoch %" PRIu64, r->todo.epoch[0]);
 	if (r->base)
-		r->epoch = r->todo.epoch[0];
-	r->bytes = built.parity_bytes;
-	r->seconds = vv_clock_s() - start;
+		atomic_store(&r->epoch, r->todo.epoch[0]);
+	vv_metrics_file_count_parity(&v->background->metrics, atomic_load(&r->epoch), built.parity_bytes, vv_clock_s() - start);
 	r->todo.n--;
 	memmove(r->todo.epoch, r->todo.epoch + 1, r->todo.n * sizeof(*r->todo.epoch));
 	return 0;
@@ -262,6 +263,7 @@ void vv_redundancy_run(struct varve *v)
 	vv_err_save(0, &error);
 	while (rc == 0 && r->todo.n)
 		rc = protect_next(v);
+	vv_metrics_file_update(v);
 	if (rc && v->ctx.rank == 0)
 		vv_log_warn("the epoch is durable, but not protected: %s", vv_err_last());
 	r->failures = rc ? r->failures + 1 : 0;
@@ -299,6 +301,7 @@ int vv_redundancy_ask(struct varve *v, uint64_t parent)
 	if (rc)
 		return rc;
 	r->asked = true;
+	atomic_store(&r->epoch, since ? parent : 0);
 	r->base = since && other;
 	r->wants_full = !r->base;
 	vv_tip_refer_from(v, r->base ? since > other ? since : other : 0);

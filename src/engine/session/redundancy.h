@@ -4,6 +4,7 @@
 #define VV_ENGINE_SESSION_REDUNDANCY_H
 
 #include "engine/ranks/parity_ranks.h"
+#include <stdatomic.h>
 
 struct varve;
 
@@ -19,9 +20,7 @@ struct vv_redundancy {
 	} todo;
 	unsigned failures; /* since parity was last complete */
 	bool wants_full;   /* the next epoch is to be such a one */
-	/* the newest protected epoch, its parity in this store, and the time from the commit on */
-	uint64_t epoch, bytes;
-	double seconds;
+	_Atomic uint64_t epoch; /* the newest protected one; 0: none */
 	struct vv_parity_report lost; /* what could not be brought back */
 	bool scanned;      /* all stores were read in search of damage */
 };

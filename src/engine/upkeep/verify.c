@@ -11,6 +11,7 @@
 #include "engine/write/index_cache.h"
 #include "engine/lineage/layer_file.h"
 #include "engine/upkeep/reachable.h"
+#include "engine/upkeep/verify_parity.h"
 #include "base/budget.h"
 #include "engine/lineage/run_table.h"
 #include <inttypes.h>
@@ -418,6 +419,23 @@ static int check_caches(struct verifier *v)
 	return rc;
 }
 
+/* All of the lineage, or of the one epoch. Damage affects no epoch: their layers are checked, too. */
+static int check_parity(struct verifier *v, const struct vv_listing *live)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < v->all->n_parity; i++) {
+		const struct vv_parity_name *p = &v->all->parity[i];
+
+		if (live != v->all && vv_run_epoch(p->layer) != live->epoch[0])
+			continue;
+		v->report.parity++;
+		v->report.bytes += p->size;
+		rc = note(v, vv_verify_parity_object(v->lin, p));
+	}
+	return rc;
+}
+
 static int check_live(struct verifier *v, const struct vv_listing *all, const struct vv_listing *live)
 {
 	struct vv_reachable r = { 0 };
@@ -439,6 +457,8 @@ static int check_live(struct verifier *v, const struct vv_listing *all, const st
 	}
 	if (rc == 0)
 		rc = check_reached(v, &r, live == all);
+	if (rc == 0)
+		rc = check_parity(v, live);
 	if (rc == 0 && live == all)
 		rc = check_caches(v);
 	if (rc == 0 && live == all)

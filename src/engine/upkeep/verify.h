@@ -17,6 +17,7 @@ struct vv_verify_report {
 	size_t elsewhere;
 	uint32_t ranks;   /* of the newest epoch with such layers */
 	char elsewhere_ranks[VV_CATALOG_RANKS]; /* and the ranks that they belong to */
+	size_t parity;    /* objects that are here; other stores have more of their epochs */
 	struct vv_affected_epochs affected; /* by the problems; the caller frees it */
 };
 

@@ -88,6 +88,7 @@ static void live(const struct varve_comm *comm, void *arg)
 		if (comm->rank == 0)
 			atomic_store(&j->out->committed, *step);
 		OK(varve_wait(v, varve_epoch(v)));
+		CHECK_EQ(varve_protected_epoch(v), varve_epoch(v));
 		if (comm->rank == 0)
 			atomic_store(&j->out->protected, *step);
 	}
@@ -180,13 +181,13 @@ static int in_a_checkpoint(const struct scheme *s, struct shared *out, const cha
 	unsigned least;
 	int hits;
 
-	must_begin("%s, killed at %s (%d) of a checkpoint", s->options, where, nth);
 	hits = run_job(&j, where, nth);
 	least = out->protected;
 	save(j.r);
 	for (unsigned places = 0; places < 1u << s->ranks; places++) {
 		if (places && !is_tried(s, places, dice))
 			continue;
+		must_begin("%s, killed at %s (%d) of a checkpoint, lost %x", s->options, where, nth, places);
 		go_on(&j, places, places ? least : out->committed, places % 3 == 0);
 		put_back(j.r);
 	}
@@ -200,13 +201,13 @@ static int in_a_rebuild(const struct scheme *s, struct shared *out, const char *
 	struct job j = begin(s, out, ++*dice);
 	int hits = 0;
 
-	must_begin("%s, killed at %s (%d) of a rebuild", s->options, where, nth);
 	save(j.r);
 	for (unsigned first = 1; first < 1u << s->ranks; first++) {
 		unsigned then = pages_mix(++*dice) % (1u << s->ranks);
 
 		if (!is_tried(s, first, dice))
 			continue;
+		must_begin("%s, killed at %s (%d) of a rebuild, lost %x, %x", s->options, where, nth, first, then);
 		lose(j.r, first);
 		j.write = 0;
 		hits += run_job(&j, where, nth);

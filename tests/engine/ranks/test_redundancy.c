@@ -173,8 +173,58 @@ static void check_late(void)
 	hosts_end(r);
 }
 
+/* The newest protected epoch: after varve_wait it is the newest one, and after a restart the one restarted from, if all its parity is there. */
+static void ask_protected(const struct varve_comm *comm, void *arg)
+{
+	struct hosts *r = arg;
+	varve *v = hosts_open(r, comm);
+	uint8_t *p = varve_alloc(v, "p", (size_t)PAGES * PAGE);
+
+	CHECK_EQ(varve_protected_epoch(v), 0);
+	CHECK_EQ(varve_restart(v, VARVE_LATEST), 1);
+	CHECK_EQ(varve_protected_epoch(v), (uint64_t)r->want);
+	hosts_set(r, 4, comm->rank, p);
+	OK(varve_checkpoint(v));
+	OK(varve_wait(v, varve_epoch(v)));
+	CHECK_EQ(varve_protected_epoch(v), r->end ? varve_epoch(v) : 0);
+	OK(varve_close(v));
+}
+
+static unsigned read_metric(const struct hosts *r, const char *name)
+{
+	char text[2 * PLACE_MAX];
+	unsigned n = 0;
+	FILE *f;
+
+	snprintf(text, sizeof(text), "sed -n 's/^%s{.*} //p' %s/varve-job.r1.prom", name, r->store);
+	f = popen(text, "r");
+	CHECK(f && fscanf(f, "%u", &n) == 1);
+	pclose(f);
+	return n;
+}
+
+static void check_protected(void)
+{
+	struct hosts *r = hosts_new(3, 93, NULL);
+	char options[2 * PLACE_MAX];
+
+	snprintf(options, sizeof(options), "mode=async redundancy=rs:2+1 failure-domain=store metrics=%s", r->store);
+	r->options = options;
+	r->any_thread = true;
+	hosts_go(r, 0, 1, 3);
+	MUST(read_metric(r, "varve_protected_epoch") == 3 && read_metric(r, "varve_parity_bytes_total") > PAGE);
+	r->want = r->end = 3;
+	threadcomm_run(3, ask_protected, r);
+	MUST(read_metric(r, "varve_protected_epoch") == 4);
+	r->options = "mode=async log=error";
+	r->want = r->end = 0;
+	threadcomm_run(3, ask_protected, r);
+	hosts_end(r);
+}
+
 int main(void)
 {
+	check_protected();
 	check_all(2, 1, "mode=async redundancy=partner failure-domain=store log=error", true);
 	check_all(3, 1, "mode=sync redundancy=partner failure-domain=store log=error", true);
 	check_all(4, 1, "mode=async redundancy=xor:4 failure-domain=store log=error", false);
