@@ -489,11 +489,8 @@ static const struct vv_store_ops ops = {
 	.free_step = free_step,
 	.remove_dir = remove_dir,
 	.sweep = sweep,
-	.lock = lock,
-	.unlock = vv_dir_lock_drop,
-	.held = vv_dir_lock_held,
+	.locks = { .take = lock, .release = vv_dir_lock_drop, .held = vv_dir_lock_held, .holder = holder },
 	.unfinished = vv_dir_look_unfinished,
-	.holder = holder,
 	.bundle = { vv_dir_bundle_make, vv_dir_put_join, vv_dir_bundle_seal, vv_dir_bundle_drop },
 	.close = close_store,
 };

@@ -309,8 +309,7 @@ static const struct vv_store_ops ops = {
 	.get_close = get_close,
 	.list = list,
 	.remove = remove_object,
-	.lock = take_lock,
-	.unlock = drop_lock,
+	.locks = { .take = take_lock, .release = drop_lock },
 	.close = close_store,
 };
 

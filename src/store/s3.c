@@ -70,10 +70,8 @@ static const struct vv_store_ops ops = {
 	.list = vv_s3_list,
 	.remove = remove_object,
 	.sweep = vv_s3_sweep,
-	.lock = vv_s3_lock,
-	.unlock = vv_s3_lock_release,
+	.locks = { .take = vv_s3_lock, .release = vv_s3_lock_release, .holder = vv_s3_lock_look },
 	.unfinished = vv_s3_sweep_look,
-	.holder = vv_s3_lock_look,
 	.close = close_store,
 };
 

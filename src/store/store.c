@@ -461,7 +461,7 @@ int vv_store_unfinished(struct vv_store *s, const char *dir, struct vv_names *ou
 int vv_store_holder(struct vv_store *s, const char *name, struct vv_lock_holder *out)
 {
 	*out = (struct vv_lock_holder){ 0 };
-	return s->ops->holder ? s->ops->holder(s, name, out) : 0;
+	return s->ops->locks.holder ? s->ops->locks.holder(s, name, out) : 0;
 }
 
 int vv_store_sweep(struct vv_store *s, const char *dir)
@@ -499,16 +499,16 @@ void vv_store_bundle_drop(struct vv_store *s, const char *bundle, const char *to
 
 int vv_store_lock(struct vv_store *s, const char *name, struct vv_lock **out)
 {
-	return s->ops->lock(s, name, out);
+	return s->ops->locks.take(s, name, out);
 }
 
 int vv_store_held(struct vv_lock *l)
 {
-	return l && l->store->ops->held ? l->store->ops->held(l) : 0;
+	return l && l->store->ops->locks.held ? l->store->ops->locks.held(l) : 0;
 }
 
 void vv_store_unlock(struct vv_lock *l)
 {
 	if (l)
-		l->store->ops->unlock(l);
+		l->store->ops->locks.release(l);
 }
