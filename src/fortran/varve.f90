@@ -24,7 +24,8 @@ module varve
   private
   public :: varve_open, varve_close, varve_is_open, varve_last_error, varve_strerror, varve_version
   public :: varve_protect, varve_protect_bytes, varve_unprotect, varve_untrack, varve_refine, varve_alloc, varve_free
-  public :: varve_checkpoint, varve_checkpoint_on_stream, varve_epoch, varve_protected_epoch, varve_test, varve_wait, varve_on_done, varve_due
+  public :: varve_checkpoint, varve_checkpoint_on_stream, varve_epoch, varve_protected_epoch
+  public :: varve_test, varve_wait, varve_on_done, varve_due
   public :: varve_label
   public :: varve_restart, varve_restart_region, varve_region, varve_stats, varve_done, varve_adopt
   public :: varve_protect_slab, varve_protect_shared, varve_protect_list, varve_list_share
