@@ -98,7 +98,7 @@ static void live(const struct varve_comm *comm, void *arg)
 /* In a child, so that this process stays without threads. Was it killed? */
 static bool run_job(struct job *j, const char *where, int nth)
 {
-	int status;
+	int status = 0;
 	pid_t child = fork();
 
 	if (child == 0) {
