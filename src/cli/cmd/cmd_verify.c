@@ -273,7 +273,8 @@ const struct vv_cmd vv_cmd_verify = {
 		"and checks all checksums and digests. Prints one line per problem, and the\n"
 		"affected epochs; exit 1 if there is a problem. If the ranks of a job have local\n"
 		"stores, each is verified by itself. Layers in other stores are listed, but are a\n"
-		"problem only with --whole. Parity is checked, too. The store keeps the result for 'varve report'.",
+		"problem only with --whole. Parity is checked, too. The store keeps the result\n"
+		"for 'varve report'.",
 	.option = options,
 	.run = run,
 };
