@@ -37,8 +37,9 @@ static const struct vv_conf_item table[] = {
 	  "at most 2% of the regions beside the buffer, for grains 15%" },
 	{ "placing", VV_CONF_CHOICE, "device", "host|device", 0, 0,
 	  "processor that checks and places data for device memory in a restart" },
-	{ "stage", VV_CONF_SIZE, "256MiB", NULL, 0, 0,
-	  "host memory for new grains; with more new data, the call returns when the rest is stored" },
+	{ "stage", VV_CONF_SHARE, "25%", NULL, 0, 0,
+	  "host memory for new grains: a size, or a share of the available memory; with more new data, the call returns "
+	  "when the rest is stored" },
 	{ "verify", VV_CONF_CHOICE, "digest", "digest|bytes", 0, 0,
 	  "bytes: compare grains with equal digests byte by byte if both are in memory" },
 	{ "digest", VV_CONF_CHOICE, "xxh3", "xxh3|sha256", 0, 0,

@@ -39,16 +39,32 @@ void vv_new_data_fini(struct vv_new_data *s)
 	*s = (struct vv_new_data){ 0 };
 }
 
+/* The option `stage` in blocks. The blocks at hand count as available, so that an epoch like the
+ * last one finds room again. */
+static size_t stage_blocks(const struct vv_new_data *s, const struct vv_conf *conf)
+{
+	uint64_t memory = vv_mem_available() + (uint64_t)s->n_blocks * VV_NEW_DATA_BLOCK;
+	uint64_t blocks = vv_conf_share(conf, "stage", memory) / VV_NEW_DATA_BLOCK;
+
+	return blocks < LEAST ? LEAST : (size_t)blocks;
+}
+
+/* Of the blocks that the last epoch did not need, an eighth is freed: new blocks for a device take
+ * long to make. */
+static size_t blocks_to_keep(const struct vv_new_data *s)
+{
+	size_t least = s->used > LEAST ? s->used : LEAST;
+
+	return s->n_blocks > least ? least + (s->n_blocks - least) * 7 / 8 : least;
+}
+
 int vv_new_data_begin(struct vv_layer_writer *p, const struct vv_space *space)
 {
 	struct vv_new_data *s = &p->v->grains->new_data;
-	uint64_t stage = vv_conf_number(&p->v->ctx.conf, "stage") / VV_NEW_DATA_BLOCK;
 
-	s->most = p->v->ctx.group ? 0 : stage < LEAST ? LEAST : (size_t)stage;
-	if (space != s->space)
-		trim(s, 0);
-	else
-		trim(s, s->used > LEAST ? s->used : LEAST);
+	trim(s, space == s->space ? blocks_to_keep(s) : 0);
+	s->most = p->v->ctx.group ? 0 : stage_blocks(s, &p->v->ctx.conf);
+	trim(s, s->most ? s->most : s->n_blocks);
 	s->space = space;
 	s->used = 0;
 	s->writer = p;
@@ -194,7 +210,8 @@ static int wait_stored(struct vv_layer_writer *p)
 	return rc ? rc : vv_block_writer_push(p->block_writer); /* reports the error, if any */
 }
 
-/* Stores the filled blocks now, so that they can be used again. */
+/* Stores the filled blocks now, so that they can be used again. The program waits, so they are not
+ * compressed. */
 static int drain(struct vv_new_data *s)
 {
 	struct vv_layer_writer *p = s->writer;
@@ -210,12 +227,16 @@ static int drain(struct vv_new_data *s)
 		rc = vv_index_reserve(&p->v->index_cache->index, s->pages.n_chunks - s->placed);
 	if (rc == 0 && !p->block_writer)
 		rc = p->source.open(p);
+	if (rc == 0)
+		rc = vv_block_writer_set_plain(p->block_writer, true);
 	if (rc == 0) {
 		hash_pages(p->v);
 		rc = place_pages(p);
 	}
 	if (rc == 0)
 		rc = wait_stored(p);
+	if (rc == 0)
+		rc = vv_block_writer_set_plain(p->block_writer, false);
 	s->recycled = s->len;
 	s->len = len;
 	return rc;

@@ -13,10 +13,11 @@ enum { VV_NEW_DATA_PAGE = 4096, VV_NEW_DATA_BLOCK = 8 << 20 };
 
 struct vv_new_data {
 	const struct vv_space *space; /* the space of the blocks' memory */
-	/* Of VV_NEW_DATA_BLOCK bytes, used in turn and kept from epoch to epoch. */
+	/* Of VV_NEW_DATA_BLOCK bytes, used in turn and kept from epoch to epoch, as long as they are
+	 * needed. */
 	uint8_t **block;
 	size_t n_blocks, blocks_cap;
-	/* Blocks used in this epoch; blocks that the last epoch did not use are freed. */
+	/* Blocks used in this epoch. */
 	size_t used;
 	/* Maximum number of blocks before data must be stored; 0: no limit. */
 	size_t most;

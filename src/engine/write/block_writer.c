@@ -87,6 +87,7 @@ struct vv_block_writer {
 		size_t block;
 		const struct vv_delta *delta;
 	} turn;
+	bool plain; /* vv_block_writer_set_plain */
 
 	pthread_t writer;
 	bool started;
@@ -621,7 +622,7 @@ static int send(struct vv_block_writer *f, struct block_writer *b)
 		return vv_thread_not_started(rc, "writes");
 	f->started = !f->opt.on_caller;
 	b->how = f->turn.how;
-	b->codec = f->turn.set ? f->turn.codec : codec_for(f, b);
+	b->codec = f->turn.set ? f->turn.codec : f->plain ? NULL : codec_for(f, b);
 	rc = find_bases(f, b);
 	if (rc)
 		return rc;
@@ -814,6 +815,14 @@ int vv_block_writer_set_codec(struct vv_block_writer *f, const struct vv_codec *
 	f->turn.how = *how;
 	f->turn.delta = NULL;
 	f->turn.block = block < f->opt.block ? block : f->opt.block;
+	return rc;
+}
+
+int vv_block_writer_set_plain(struct vv_block_writer *f, bool plain)
+{
+	int rc = vv_block_writer_push(f);
+
+	f->plain = plain;
 	return rc;
 }
 

@@ -1,6 +1,7 @@
 // ctest: TIMEOUT 120 COST 6
 /* Regions that are deduped in grains, through the public calls: every method, size and mode restores what was there; what is stored is no
  * more than what is new; after a restart too; failures, gc, other ranks and regions that change their ways do no harm. */
+#include "base/mem.h"
 #include "support/dice.h"
 #include "support/grain_job.h"
 #include "vv_test.h"
@@ -477,6 +478,63 @@ static void much(void)
 	free(q);
 }
 
+/* A program that waits for its new data does not wait for a compressor. */
+static void uncompressed(void)
+{
+	enum { LEN = 150 << 20, STAGE = 128 << 20 };
+	uint8_t *p = malloc(LEN), *q = malloc(LEN);
+	struct varve_stats st = { 0 };
+	char store[PLACE_MAX];
+	varve *v = NULL;
+
+	must_begin("what the stage does not hold is not compressed");
+	place_path(store, "plain");
+	for (size_t i = 0; i < LEN; i++)
+		p[i] = (uint8_t)(rng() & 3);
+	OK(varve_open(store, "job", "grain=512 stage=1MiB codec=zstd", &v));
+	OK(varve_protect(v, "p", p, LEN));
+	OK(varve_checkpoint(v));
+	OK(varve_wait(v, VARVE_LATEST));
+	OK(varve_stats(v, &st));
+	MUST(st.bytes_layer > STAGE && st.bytes_layer < STAGE + (LEN - STAGE) / 2);
+	OK(varve_restart_region(v, varve_epoch(v), "p", q, LEN));
+	MUST(memcmp(p, q, LEN) == 0);
+	OK(varve_close(v));
+	place_remove(store);
+	free(p);
+	free(q);
+}
+
+/* By default a quarter of the memory at hand: the call does not wait for the store, which here cannot take them. */
+static void share(void)
+{
+	enum { LEN = 300 << 20, LIMIT = 70 << 20 };
+	uint8_t *p;
+	char store[PLACE_MAX];
+	varve *v = NULL;
+
+	must_begin("the stage is a share of the memory");
+	if (vv_mem_available() < (uint64_t)8 * LEN) {
+		return; /* less than 2.4 GiB */
+	}
+	p = malloc(LEN);
+	place_path(store, "share");
+	for (size_t i = 0; i < LEN; i += 8)
+		*(uint64_t *)(p + i) = rng();
+	OK(varve_open(store, "job", "grain=512 codec=none", &v));
+	OK(varve_protect(v, "p", p, LEN));
+	must_limit_files(LIMIT);
+	OK(varve_checkpoint(v));
+	memset(p, 1, 4096);
+	MUST(varve_wait(v, VARVE_LATEST) < 0);
+	must_limit_files(RLIM_INFINITY);
+	OK(varve_checkpoint(v));
+	OK(varve_close(v));
+	MUST(varve_open(store, "job", "stage=101%", &v) == VARVE_EINVAL && strstr(varve_last_error(), "a share up to 100%"));
+	place_remove(store);
+	free(p);
+}
+
 static void misuse(void)
 {
 	static uint8_t p[100000];
@@ -567,6 +625,8 @@ int main(void)
 	for (uint64_t s = 1; s <= 40; s++)
 		collected(s);
 	much();
+	uncompressed();
+	share();
 	failed("grain=128 mode=sync");
 	failed("grain=128 mode=async codec=none");
 	failed("grain=128 mode=async method=tree");
