@@ -15,7 +15,9 @@ struct vv_lineage {
 	uint64_t created_ns;
 	/* references between its layers; lives as long as the store */
 	struct vv_provenance *provenance;
-	uint32_t rank, ranks; /* of this process; 0 ranks: no session has the handle */
+	/* Of this process, which alone reads the layers of this rank; 0 ranks: no session has the
+	 * handle. */
+	uint32_t rank, ranks;
 	bool recovered; /* its record is missing or damaged; the id is from a commit record */
 };
 

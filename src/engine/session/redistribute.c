@@ -20,6 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NO_RANK UINT32_MAX
+
 enum { ROUND = 1 << 19 }; /* runs after which a round ends */
 
 struct region_plan {
@@ -222,9 +224,12 @@ static int read_all(struct redistribution *d, int rc, const struct vv_want *to)
 		rc = begin_composition(d, &d->plan[i]);
 	if (d->v->ctx.group)
 		rc = choose_reader(d, rc, &once);
+	/* Other ranks read parts of this rank's layers, too: all by the page cache. */
+	d->v->ctx.lineage.rank = NO_RANK;
 	vv_test_point("composed");
 	while (rc == 0 && more)
 		rc = read_round(d, compose_round(d, to, &next, &o), &o, once, &more);
+	d->v->ctx.lineage.rank = d->v->ctx.rank;
 	vv_test_point("filled");
 	vv_compose_fini(&o);
 	return rc;
