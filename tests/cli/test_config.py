@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """varve config: each value, and where it came from."""
 import json
+import os
 import unittest
 
 import command
@@ -50,6 +51,30 @@ class Config(command.Case):
         self.assertFalse(names & {row.split()[0] for row in before.splitlines() if row})
         self.assertNotIn(heading, self.varve("config"))
         self.assertIn(heading, self.varve("config", "-o", "eager=no"))
+
+    def test_store(self):
+        """The way to the disk is tried, and leaves nothing behind."""
+        store = self.folder / "store"
+        self.assertIn(str(store), self.fails("config", "--store", store))
+        store.mkdir()
+        want = "past the page cache"
+        try:
+            os.close(os.open(store / "try", os.O_CREAT | os.O_WRONLY | os.O_DIRECT))
+        except OSError:
+            want = "cannot write past it"
+        (store / "try").unlink(missing_ok=True)
+        if not str(store).startswith("/dev/shm"):
+            self.assertIn(want, self.varve("config", "--store", store))
+        self.assertIn("as io=buffered asks", self.varve("config", "--store", store, "-o", "io=buffered"))
+        self.assertIn("page cache", self.json("config", "--store", store)["large_files"])
+        self.assertEqual(list(store.iterdir()), [])
+        if os.path.isdir("/dev/shm") and os.access("/dev/shm", os.W_OK):
+            memory = f"/dev/shm/varve-test-config-{os.getpid()}"
+            os.mkdir(memory)
+            try:
+                self.assertIn("cannot write past it", self.varve("config", "--store", memory))
+            finally:
+                os.rmdir(memory)
 
     def test_vectors(self):
         """What the processor has, and no more of it than VARVE_CPU says."""

@@ -165,6 +165,45 @@ static void print_one(struct vv_out *o, const struct vv_conf *c, size_t i)
 	vv_out_printf(o, "  %s\n", c->item[i].help);
 }
 
+/* ---- a store --------------------------------------------------------------------------------- */
+
+enum { LARGE = 64 << 20 }; /* a file of this size is large for every store */
+
+/* The way that large files take to the disk. It begins to write one, and gives it up. */
+static int try_store(struct vv_verb_context *job, const char *url, const char **way)
+{
+	bool buffered = strcmp(vv_conf_text(&job->conf, "io"), "buffered") == 0;
+	struct vv_put *p = NULL;
+	int rc = vv_verb_context_open_other(job, url, &job->store);
+
+	if (rc == 0)
+		rc = vv_store_put_open(job->store, "check", LARGE, &p);
+	if (rc)
+		return rc;
+	*way = job->store->is_remote ? "in parts, several at a time"
+	       : p->unit             ? "past the page cache"
+	       : buffered            ? "through the page cache, as io=buffered asks"
+				     : "through the page cache: this file system cannot write past it";
+	vv_store_put_abort(p);
+	return 0;
+}
+
+static int show_store(struct vv_verb_context *job, const char *url)
+{
+	const char *way = NULL;
+	int rc = try_store(job, url, &way);
+
+	if (rc)
+		return rc;
+	if (job->args->json) {
+		vv_json_text(&job->json, "store", url);
+		vv_json_text(&job->json, "large_files", way);
+		return 0;
+	}
+	vv_out_printf(&job->out, "store '%s'\n  io           %s\n  large files  %s\n", vv_text_safe(url).s, vv_conf_text(&job->conf, "io"), way);
+	return 0;
+}
+
 static int find(const struct vv_conf *c, const char *name, size_t *out)
 {
 	const char *best = NULL;
@@ -182,12 +221,15 @@ static int find(const struct vv_conf *c, const char *name, size_t *out)
 
 static int run(struct vv_verb_context *job)
 {
+	const char *store = vv_args_value(job->args, "store");
 	bool one = job->args->n_operands == 1;
 	size_t which = 0;
 	int rc = one ? find(&job->conf, job->args->operand[0], &which) : 0;
 
 	if (rc)
 		return rc;
+	if (store)
+		return show_store(job, store);
 	if (job->args->json) {
 		vv_json_array(&job->json, "options");
 		for (size_t i = 0; i < job->conf.n; i++)
@@ -205,6 +247,7 @@ static int run(struct vv_verb_context *job)
 
 static const struct vv_args_option options[] = {
 	{ "all", 0, NULL, "every option, also for tuning and comparison" },
+	{ "store", 0, "STORE", "try how large files of this store reach the disk" },
 	{ NULL, 0, NULL, NULL },
 };
 
