@@ -396,9 +396,12 @@ int vv_hash_tiles_step(struct vv_store_tiles *w)
 static bool await_cells(struct vv_store_tiles *w, int *rc)
 {
 	struct vv_tiles *t = w->t;
-	size_t before = t->copies.n_free;
+	size_t before;
 	bool some;
 
+	pthread_mutex_lock(&t->lock);
+	before = t->copies.n_free;
+	pthread_mutex_unlock(&t->lock);
 	*rc = vv_block_writer_push(w->p->block_writer);
 	pthread_mutex_lock(&t->lock);
 	some = t->waiters.cells_in_blocks != 0;
