@@ -52,12 +52,13 @@ struct tier {
 	uint64_t marked; /* the last epoch that was due */
 	uint64_t copying;
 	bool tried;      /* the copy has failed since the last epoch */
-	uint64_t warned; /* the due epoch of the last warning */
 	double ended, cost; /* of the last copy */
 	bool started;
 	pthread_t thread;
 
-	uint64_t dropped; /* bytes of dropped epochs since the last gc; of the thread alone */
+	/* for the thread, once it is started: */
+	uint64_t warned;  /* the due epoch of the last warning */
+	uint64_t dropped; /* bytes of dropped epochs since the last gc */
 };
 
 struct vv_tiers {
