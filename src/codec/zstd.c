@@ -14,8 +14,7 @@ enum { LITERALS_CODED = 1 };
  * size, at a high level, is not kept. */
 enum { KEPT_CONTEXT = 16 << 20, LITTLE = 128 << 10 };
 
-/* Bytes that recur after `before` may be anywhere in it, so the window spans both. The tables of low levels are too small for the
- * positions of a long one. */
+/* Of bytes that are compressed after others. */
 enum { LOW = 4, TABLE_MIN = 17, TABLE_MAX = 22, WINDOW_MIN = 10, WINDOW_MAX = 27 };
 
 static const ZSTD_customMem memory = { vv_mem_lend, vv_mem_take_back, NULL };
@@ -57,29 +56,6 @@ static void set(ZSTD_CCtx *c, size_t n, const struct vv_zstd_how *how)
 	}
 }
 
-int vv_zstd_encode(const void *from, size_t n, void *to, size_t cap, const struct vv_zstd_how *how, size_t *out)
-{
-	ZSTD_CCtx *c = vv_context_pool_take(&encoders);
-	size_t got;
-
-	if (!c)
-		c = ZSTD_createCCtx_advanced(memory);
-	if (!c)
-		return vv_err_set(VV_ENOMEM, "zstd: out of memory");
-	set(c, n, how);
-	got = ZSTD_compress2(c, to, cap, from, n);
-	*out = !ZSTD_isError(got) && got < n ? got : 0;
-	if (ZSTD_sizeof_CCtx(c) > KEPT_CONTEXT || !vv_context_pool_keep(&encoders, c))
-		ZSTD_freeCCtx(c);
-	return 0;
-}
-
-static int encode(const void *from, size_t n, const struct vv_recipe *how, void *to, size_t cap, int level, size_t *out)
-{
-	(void)how;
-	return vv_zstd_encode(from, n, to, cap, &(struct vv_zstd_how){ .level = level }, out);
-}
-
 static unsigned log_within(size_t n, unsigned least, unsigned most)
 {
 	unsigned log = least;
@@ -89,7 +65,22 @@ static unsigned log_within(size_t n, unsigned least, unsigned most)
 	return log;
 }
 
-static int encode_after(const void *before, size_t n_before, const void *from, size_t n, void *to, size_t cap, int level, size_t *out)
+/* Bytes that recur after `before` may be anywhere in it, so the window spans both. The tables of low
+ * levels are too small for the positions of a long one. */
+static void set_before(ZSTD_CCtx *c, const void *before, size_t n_before, size_t n, int level)
+{
+	int table = (int)log_within((n_before + n) / 16, TABLE_MIN, TABLE_MAX);
+
+	ZSTD_CCtx_setParameter(c, ZSTD_c_windowLog, (int)log_within(n_before + n, WINDOW_MIN, WINDOW_MAX));
+	if (level <= LOW) {
+		ZSTD_CCtx_setParameter(c, ZSTD_c_hashLog, table);
+		ZSTD_CCtx_setParameter(c, ZSTD_c_chainLog, table - 1);
+	}
+	ZSTD_CCtx_refPrefix(c, before, n_before);
+}
+
+/* before: bytes that the decoder has; NULL: none. */
+static int compress(const void *before, size_t n_before, const void *from, size_t n, void *to, size_t cap, const struct vv_zstd_how *how, size_t *out)
 {
 	ZSTD_CCtx *c = vv_context_pool_take(&encoders);
 	size_t got;
@@ -98,18 +89,30 @@ static int encode_after(const void *before, size_t n_before, const void *from, s
 		c = ZSTD_createCCtx_advanced(memory);
 	if (!c)
 		return vv_err_set(VV_ENOMEM, "zstd: out of memory");
-	set(c, n, &(struct vv_zstd_how){ .level = level });
-	ZSTD_CCtx_setParameter(c, ZSTD_c_windowLog, (int)log_within(n_before + n, WINDOW_MIN, WINDOW_MAX));
-	if (level <= LOW) {
-		ZSTD_CCtx_setParameter(c, ZSTD_c_hashLog, (int)log_within((n_before + n) / 16, TABLE_MIN, TABLE_MAX));
-		ZSTD_CCtx_setParameter(c, ZSTD_c_chainLog, (int)log_within((n_before + n) / 16, TABLE_MIN, TABLE_MAX) - 1);
-	}
-	ZSTD_CCtx_refPrefix(c, before, n_before);
+	set(c, n, how);
+	if (before)
+		set_before(c, before, n_before, n, how->level);
 	got = ZSTD_compress2(c, to, cap, from, n);
 	*out = !ZSTD_isError(got) && got < n ? got : 0;
 	if (ZSTD_sizeof_CCtx(c) > KEPT_CONTEXT || !vv_context_pool_keep(&encoders, c))
 		ZSTD_freeCCtx(c);
 	return 0;
+}
+
+int vv_zstd_encode(const void *from, size_t n, void *to, size_t cap, const struct vv_zstd_how *how, size_t *out)
+{
+	return compress(NULL, 0, from, n, to, cap, how, out);
+}
+
+static int encode(const void *from, size_t n, const struct vv_recipe *how, void *to, size_t cap, int level, size_t *out)
+{
+	(void)how;
+	return vv_zstd_encode(from, n, to, cap, &(struct vv_zstd_how){ .level = level }, out);
+}
+
+static int encode_after(const void *before, size_t n_before, const void *from, size_t n, void *to, size_t cap, int level, size_t *out)
+{
+	return compress(before, n_before, from, n, to, cap, &(struct vv_zstd_how){ .level = level }, out);
 }
 
 static int decode_after(const void *before, size_t n_before, const void *from, size_t n, void *to, size_t raw_len)

@@ -564,6 +564,7 @@ int vv_dir_open(const char *url, const struct vv_store_options *opt, struct vv_s
 	if (!d)
 		return VV_ENOMEM;
 	d->fs = usual_fs ? usual_fs : vv_fs_real();
+	d->pid = getpid();
 	vv_dir_cut_init(d);
 	rc = vv_store_init(&d->base, &ops, url, opt);
 	if (rc == 0)

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static uint64_t step = 64 << 20; /* bytes */
 
@@ -24,6 +25,11 @@ void vv_dir_cut_init(struct vv_dir *d)
 
 void vv_dir_cut_fini(struct vv_dir *d)
 {
+	if (d->pid != getpid()) {
+		if (d->cut.fd >= 0)
+			d->cut.own.fs.close(&d->cut.own.fs, d->cut.fd);
+		return;
+	}
 	while (vv_dir_cut_step(d))
 		;
 	pthread_mutex_destroy(&d->cut.lock);

@@ -6,6 +6,7 @@
 #include "store/dir_priv.h"
 
 void vv_dir_cut_init(struct vv_dir *d);
+/* In a child of fork the file stays the parent's, whose thread may hold the lock. */
 void vv_dir_cut_fini(struct vv_dir *d);
 /* Opens a file that is about to be removed or replaced. -1: it is small or absent. */
 int vv_dir_cut_open(struct vv_dir *d, const char *path);

@@ -136,8 +136,15 @@ static bool is_bundle(int dirfd, const char *name)
 	       fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
 }
 
-static int list_entry(int dirfd, const char *path, const char *name, struct dir_list_members *all, struct vv_names *out)
+struct dir_list {
+	const char *path;
+	struct dir_list_members members;
+	struct vv_names *out;
+};
+
+static int list_entry(void *arg, int dirfd, const char *name)
 {
+	struct dir_list *l = arg;
 	struct stat st;
 
 	if (name[0] == '.' || is_bundle(dirfd, name))
@@ -145,14 +152,14 @@ static int list_entry(int dirfd, const char *path, const char *name, struct dir_
 	if (fstatat(dirfd, name, &st, 0) < 0) {
 		int why = errno;
 
-		return nothing_there(dirfd, name, why) ? 0 : vv_fd_identity_err(why, "cannot look at '%s/%s'", path, name);
+		return nothing_there(dirfd, name, why) ? 0 : vv_fd_identity_err(why, "cannot look at '%s/%s'", l->path, name);
 	}
-	hide(all, name);
-	return vv_store_names_add(out, name, strlen(name), S_ISDIR(st.st_mode) ? 0 : (uint64_t)st.st_size,
+	hide(&l->members, name);
+	return vv_store_names_add(l->out, name, strlen(name), S_ISDIR(st.st_mode) ? 0 : (uint64_t)st.st_size,
 				  S_ISDIR(st.st_mode));
 }
 
-static int list_files(const char *path, struct dir_list_members *all, struct vv_names *out)
+int vv_dir_list_each(const char *path, int (*fn)(void *arg, int dirfd, const char *name), void *arg)
 {
 	DIR *h = opendir(path);
 	struct dirent *e;
@@ -161,7 +168,7 @@ static int list_files(const char *path, struct dir_list_members *all, struct vv_
 	if (!h)
 		return errno == ENOENT ? 0 : vv_fd_identity_err(errno, "cannot list '%s'", path);
 	while (rc == 0 && (errno = 0, e = readdir(h)))
-		rc = list_entry(dirfd(h), path, e->d_name, all, out);
+		rc = fn(arg, dirfd(h), e->d_name);
 	if (rc == 0 && errno)
 		rc = vv_fd_identity_err(errno, "cannot list '%s'", path);
 	closedir(h);
@@ -190,17 +197,17 @@ int vv_dir_list(struct vv_store *s, const char *dir, struct vv_names *out)
 {
 	struct vv_dir *d = vv_dir_of(s);
 	char *path = vv_dir_path(d, dir);
-	struct dir_list_members all = { 0 };
+	struct dir_list l = { .path = path, .out = out };
 	int rc;
 
 	if (!path)
 		return VV_ENOMEM;
-	rc = list_bundles(d, path, &all, out);
+	rc = list_bundles(d, path, &l.members, out);
 	if (rc == 0)
-		rc = list_files(path, &all, out);
+		rc = vv_dir_list_each(path, list_entry, &l);
 	if (rc == 0)
-		rc = list_members(&all, out);
-	vv_mem_free(all.v);
+		rc = list_members(&l.members, out);
+	vv_mem_free(l.members.v);
 	vv_mem_free(path);
 	return rc;
 }

@@ -4,9 +4,9 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "store/dir.h"
+#include "store/dir_list.h"
 #include "store/dir_member.h"
 #include "store/dir_priv.h"
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -44,30 +44,19 @@ static size_t name_in(const char *tmp)
 	return n;
 }
 
+static int add_unfinished(void *out, int dirfd, const char *tmp)
+{
+	const char *name = tmp + strlen(VV_DIR_TMP);
+	size_t n = strncmp(tmp, VV_DIR_TMP, strlen(VV_DIR_TMP)) == 0 ? name_in(name) : 0;
+
+	return n ? vv_store_names_add(out, name, n, written(dirfd, tmp), false) : 0;
+}
+
 int vv_dir_look_unfinished(struct vv_store *s, const char *dir, struct vv_names *out)
 {
 	char *path = vv_dir_path(vv_dir_of(s), dir);
-	struct dirent *e;
-	DIR *h;
-	int rc = 0;
+	int rc = path ? vv_dir_list_each(path, add_unfinished, out) : VV_ENOMEM;
 
-	if (!path)
-		return VV_ENOMEM;
-	h = opendir(path);
-	if (!h && errno != ENOENT)
-		rc = vv_fd_identity_err(errno, "cannot list '%s'", path);
-	while (h && rc == 0 && (e = readdir(h))) {
-		const char *name = e->d_name + strlen(VV_DIR_TMP);
-		size_t n;
-
-		if (strncmp(e->d_name, VV_DIR_TMP, strlen(VV_DIR_TMP)) != 0)
-			continue;
-		n = name_in(name);
-		if (n)
-			rc = vv_store_names_add(out, name, n, written(dirfd(h), e->d_name), false);
-	}
-	if (h)
-		closedir(h);
 	vv_mem_free(path);
 	return rc;
 }

@@ -21,6 +21,7 @@ struct vv_dir_cut { /* the removed file that is being freed (dir_cut.c) */
 struct vv_dir {
 	struct vv_store base;
 	const struct vv_fs *fs;
+	pid_t pid; /* of the process that opened it */
 	char *root;
 	enum vv_store_io io;
 	atomic_bool wrote_direct; /* the file system has direct writes */

@@ -68,8 +68,12 @@ void vv_dir_spare_fini(struct vv_dir *d)
 {
 	if (!d->spares)
 		return;
-	free_all(d);
-	pthread_mutex_destroy(&d->spares->lock);
+	if (d->pid == getpid()) {
+		free_all(d);
+		pthread_mutex_destroy(&d->spares->lock);
+	}
+	while (d->spares->n)
+		vv_mem_free(d->spares->path[--d->spares->n]);
 	vv_mem_free(d->spares);
 	d->spares = NULL;
 }
@@ -171,6 +175,19 @@ int vv_dir_spare_keep(struct vv_dir *d, const char *path, bool *kept)
 	return rc;
 }
 
+/* Another process may replace the spare file after it was opened: then tmp is that other file. */
+static bool take_name(struct vv_dir *d, const char *spare, const char *tmp, const struct stat *st)
+{
+	struct stat now;
+
+	if (d->fs->rename(d->fs, spare, tmp) < 0)
+		return false;
+	if (lstat(tmp, &now) == 0 && now.st_dev == st->st_dev && now.st_ino == st->st_ino)
+		return true;
+	d->fs->unlink(d->fs, tmp);
+	return false;
+}
+
 /* A file that is much too large would have to be cut, which takes as long as freeing it. */
 int vv_dir_spare_take(struct vv_dir *d, const char *path, const char *tmp, uint64_t expected, uint64_t *size)
 {
@@ -179,7 +196,7 @@ int vv_dir_spare_take(struct vv_dir *d, const char *path, const char *tmp, uint6
 	struct stat st;
 
 	if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1 || (uint64_t)st.st_size / 2 > expected ||
-			!vv_dir_cut_is_only_ours(fd) || d->fs->rename(d->fs, spare, tmp) < 0)) {
+			!vv_dir_cut_is_only_ours(fd) || !take_name(d, spare, tmp, &st))) {
 		d->fs->close(d->fs, fd);
 		fd = -1;
 	}

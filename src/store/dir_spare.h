@@ -5,7 +5,7 @@
 
 #include "store/dir_priv.h"
 
-/* Both are for stores that recycle; one is made by the opening, and ended by the closing. */
+/* For stores that recycle. In a child of fork the files stay the parent's. */
 int vv_dir_spare_init(struct vv_dir *d);
 void vv_dir_spare_fini(struct vv_dir *d);
 /* Removes an object, and keeps its file so that it can be written again. *kept is false if that is

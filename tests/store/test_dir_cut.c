@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <varve/varve.h>
 
@@ -26,6 +27,8 @@ static struct vv_fs fs;
 static atomic_int n_cuts;      /* truncations of removed files */
 static atomic_int n_much;      /* calls that freed more than a step */
 static bool full, fails_sync;
+static atomic_bool holds;      /* a cut waits until this is false */
+static bool replaces;          /* another process replaces the spare file that is being taken */
 static varve *session;         /* whose first cut waits for a checkpoint that waits */
 static atomic_int n_after;     /* cuts between that one and the checkpoint's first file */
 static atomic_int stage;       /* 1: it waits; 2: it has ended; 3: the file is made */
@@ -52,6 +55,8 @@ static int truncate_counting(const struct vv_fs *f, int fd, off_t len)
 	n_cuts++;
 	n_after += stage == 2;
 	await_checkpoint();
+	while (atomic_load(&holds))
+		usleep(100);
 	return vv_fs_real()->truncate(f, fd, len);
 }
 
@@ -86,6 +91,23 @@ static int sync_failing(const struct vv_fs *f, const char *dir)
 {
 	errno = EIO;
 	return fails_sync ? -1 : vv_fs_real()->fsync_dir(f, dir);
+}
+
+static int rename_replacing(const struct vv_fs *f, const char *from, const char *to)
+{
+	const char *base = strrchr(from, '/') + 1;
+
+	if (replaces && strcmp(base, ".tmp-spare.r0.layer") == 0) {
+		char other[PLACE_MAX];
+		int fd;
+
+		replaces = false;
+		snprintf(other, sizeof(other), "%s-other", from);
+		fd = open(other, O_WRONLY | O_CREAT | O_EXCL, 0666);
+		CHECK(fd >= 0 && ftruncate(fd, LARGE) == 0 && close(fd) == 0);
+		CHECK_EQ(rename(other, from), 0);
+	}
+	return vv_fs_real()->rename(f, from, to);
 }
 
 static void put(struct vv_store *s, const char *name, size_t len)
@@ -159,6 +181,64 @@ static void spares(const char *path)
 	vv_store_close(s);
 	CHECK_EQ(n_cuts, 3 * STEPS);
 	CHECK_EQ(n_much, 0);
+}
+
+/* Between the opening of a spare file and its renaming it becomes another one. */
+static void spare_replaced(const char *path)
+{
+	struct vv_store *s = open_store(path, VV_STORE_IO_DIRECT);
+	struct vv_get *g = NULL;
+
+	put(s, "d/1.r0.layer", LARGE);
+	CHECK_EQ(vv_store_remove(s, "d/1.r0.layer"), 0);
+	replaces = true;
+	put(s, "d/2.r0.layer", LARGE);
+	CHECK(!replaces);
+	CHECK_EQ(vv_store_get_open(s, "d/2.r0.layer", &g), 0);
+	CHECK_EQ(vv_store_get_read(g, 0, back, LARGE), 0);
+	CHECK(memcmp(back, content, LARGE) == 0);
+	vv_store_get_close(g);
+	CHECK_EQ(vv_store_remove(s, "d/2.r0.layer"), 0);
+	vv_store_close(s);
+}
+
+static void *step_once(void *arg)
+{
+	CHECK(vv_store_free_step(arg));
+	return NULL;
+}
+
+/* A child of fork closes the store while a thread of the parent frees a file. The parent keeps its spare files. */
+static void forks(const char *path)
+{
+	struct vv_store *s = open_store(path, VV_STORE_IO_DIRECT);
+	char spare[PLACE_MAX];
+	pthread_t thread;
+	pid_t child;
+	int status;
+
+	put(s, "d/1.r0.layer", LARGE);
+	put(s, "d/2.r0.layer", LARGE);
+	CHECK_EQ(vv_store_remove(s, "d/1.r0.layer"), 0);
+	CHECK_EQ(vv_store_remove(s, "d/2.r0.layer"), 0);
+	atomic_store(&holds, true);
+	CHECK_EQ(pthread_create(&thread, NULL, step_once, s), 0);
+	while (n_cuts == 0)
+		usleep(100);
+	child = fork();
+	if (child == 0) {
+		alarm(60);
+		vv_store_close(s);
+		_exit(n_cuts == 1 ? 0 : 1);
+	}
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK_EQ(status, 0);
+	atomic_store(&holds, false);
+	pthread_join(thread, NULL);
+	snprintf(spare, sizeof(spare), "%s/d/.tmp-spare.r0.layer", path);
+	CHECK_EQ(access(spare, F_OK), 0);
+	vv_store_close(s);
+	CHECK_EQ(access(spare, F_OK), -1);
 }
 
 static void keeps(const char *path)
@@ -241,11 +321,14 @@ int main(void)
 	fs.unlink = unlink_counting;
 	fs.open = open_on_full;
 	fs.fsync_dir = sync_failing;
+	fs.rename = rename_replacing;
 	vv_dir_set_fs(&fs);
 	vv_dir_cut_set_step(STEP);
 	vv_dir_spare_set_least(MIB);
 	removes(path);
 	spares(path);
+	spare_replaced(path);
+	forks(path);
 	keeps(path);
 	gives_way(path);
 	place_remove(path);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 /* A setting may contain blanks and commas, so it is not passed as a string of pairs. */
 static int apply(struct vv_conf *c, const char *setting)
@@ -111,6 +112,17 @@ int vv_verb_context_close_session(struct varve *v, int rc)
 	vv_err_save(rc, &error);
 	closed = varve_close(v);
 	return rc < 0 ? vv_err_restore(&error) : closed < 0 ? closed : rc;
+}
+
+void vv_verb_context_allow_files(void)
+{
+	enum { ENOUGH = 40000 };
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) < 0 || r.rlim_cur >= ENOUGH)
+		return;
+	r.rlim_cur = r.rlim_max < ENOUGH ? r.rlim_max : ENOUGH;
+	(void)setrlimit(RLIMIT_NOFILE, &r);
 }
 
 int vv_verb_context_start_pool(struct vv_verb_context *job)

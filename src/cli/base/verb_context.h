@@ -59,6 +59,8 @@ int vv_verb_context_open_session(const struct vv_verb_context *job, const char *
  * or rc. */
 int vv_verb_context_close_session(struct varve *v, int rc);
 int vv_verb_context_start_pool(struct vv_verb_context *job);
+/* For verbs that have many files open: raises the limit of the process, if it may. */
+void vv_verb_context_allow_files(void);
 /* A session reads its own options: those of the command line reach it through the environment. */
 int vv_verb_context_hand_on_settings(const struct vv_verb_context *job);
 /* The same for an option that has a switch of its own. */

@@ -236,8 +236,10 @@ static int run(struct vv_verb_context *job)
 	struct rebuild b = { .job = job, .n = job->args->n_operands - 1, .dry = vv_args_value(job->args, "dry-run"),
 			     .scan = vv_args_value(job->args, "scan") };
 	struct vv_parity_report r = { 0 };
-	int worst = 0, rc = open_all(&b, job->args->operand[0]);
+	int worst = 0, rc;
 
+	vv_verb_context_allow_files(); /* all layers of a set, and their parity, are open together */
+	rc = open_all(&b, job->args->operand[0]);
 	if (rc == 0)
 		rc = list_all(&b);
 	if (rc == 0 && !b.dry)

@@ -14,7 +14,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 
 struct names { /* the requested files, by their names in the epoch */
 	char **v;
@@ -242,18 +241,6 @@ static void print_done(struct vv_verb_context *job, const char *of, const uint64
 	if (vv_verb_context_is_first(job) && !job->args->json && !job->args->quiet)
 		vv_out_printf(&job->out, "%" PRIu64 " file%s%s%s, %s in %s\n", sum[0], sum[0] == 1 ? "" : "s", of,
 			      is_test(job) ? " read and checked" : "", vv_text_size(sum[1]).s, vv_text_duration(seconds).s);
-}
-
-/* The more files are open at the same time, the fewer blocks are read twice. */
-static void allow_files(void)
-{
-	enum { ENOUGH = 40000 };
-	struct rlimit r;
-
-	if (getrlimit(RLIMIT_NOFILE, &r) < 0 || r.rlim_cur >= ENOUGH)
-		return;
-	r.rlim_cur = r.rlim_max < ENOUGH ? r.rlim_max : ENOUGH;
-	(void)setrlimit(RLIMIT_NOFILE, &r);
 }
 
 static const char *folder_of(const struct vv_verb_context *job)
@@ -628,7 +615,7 @@ static int run(struct vv_verb_context *job)
 	if (rc == 0 && each)
 		rc = vv_spec_look_up(&spec, &lin);
 	rc = vv_command_ranks_agree(job->ranks, rc);
-	allow_files();
+	vv_verb_context_allow_files(); /* the more files are open at the same time, the fewer blocks are read twice */
 	if (rc == 0)
 		rc = each ? unpack_each(job, &lin, &spec, &s) : unpack_one(job, &lin, &spec, &s);
 	names_fini(&s);

@@ -17,30 +17,11 @@ char *vv_run_drain_tier(const struct vv_run_plan *plan)
 	return url;
 }
 
-static void keep_problem(void *arg, const char *problem)
-{
-	vv_err_save(vv_err_set(VV_EDAMAGED, "%s", problem), arg);
-}
-
-static int copy(struct vv_run_epochs *e, struct vv_store *to, uint64_t newest, uint64_t *epoch)
-{
-	struct vv_copy_range range = { newest, newest };
-	struct vv_err_state damage = { 0 };
-	struct vv_copy_request q = { .from = &e->lin, .to = to, .range = &range, .n_ranges = 1, .pool = e->plan->job->pool,
-				     .tell = keep_problem, .arg = &damage };
-	struct vv_copy_report report = { 0 };
-	int rc = vv_copy_lineage_run(&q, &report);
-
-	if (rc == 0 && report.damaged)
-		rc = vv_err_restore(&damage);
-	*epoch = rc == 0 && report.epochs ? newest : 0;
-	return rc;
-}
-
 int vv_run_drain(struct vv_run_epochs *e, const char *tier, uint64_t *epoch)
 {
 	struct vv_store_options opt = vv_options_store(&e->plan->job->conf, true);
-	struct vv_store *to = NULL;
+	struct vv_copy_request q = { .from = &e->lin };
+	bool copied = false;
 	uint64_t newest = 0;
 	int rc = vv_run_epochs_newest(e, UINT64_MAX, &newest);
 
@@ -49,9 +30,11 @@ int vv_run_drain(struct vv_run_epochs *e, const char *tier, uint64_t *epoch)
 		return rc;
 	rc = vv_verb_context_start_pool(e->plan->job);
 	if (rc == 0)
-		rc = vv_store_open(tier, &opt, &to);
+		rc = vv_store_open(tier, &opt, &q.to);
+	q.pool = e->plan->job->pool;
 	if (rc == 0)
-		rc = copy(e, to, newest, epoch);
-	vv_store_close(to);
+		rc = vv_copy_lineage_epoch(&q, newest, &copied);
+	*epoch = copied ? newest : 0;
+	vv_store_close(q.to);
 	return rc;
 }

@@ -28,7 +28,7 @@ struct maker {
 	size_t cap;
 };
 
-uint32_t vv_parity_plan_block_len(uint64_t longest)
+static uint32_t choose_block_len(uint64_t longest)
 {
 	uint32_t len = BLOCK_LEAST;
 
@@ -188,7 +188,7 @@ int vv_parity_plan_make(struct vv_parity_plan *p, const struct vv_parity_head *h
 
 	for (size_t i = 0; i < n; i++)
 		longest = m.member[i].len > longest ? m.member[i].len : longest;
-	*p = (struct vv_parity_plan){ .code = { head->k, head->m }, .block_len = vv_parity_plan_block_len(longest), .n_members = n };
+	*p = (struct vv_parity_plan){ .code = { head->k, head->m }, .block_len = choose_block_len(longest), .n_members = n };
 	p->parity_len = vv_mem_new(n, sizeof(*p->parity_len));
 	p->n_parity = vv_mem_new(n, sizeof(*p->n_parity));
 	m.domain = vv_mem_new(n, sizeof(*m.domain));

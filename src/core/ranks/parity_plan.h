@@ -28,8 +28,6 @@ struct vv_parity_plan {
 	uint64_t *n_parity;   /* and their number */
 };
 
-/* The block length for layers of up to this length. */
-uint32_t vv_parity_plan_block_len(uint64_t longest);
 static inline uint64_t vv_parity_plan_blocks(uint64_t len, uint32_t block_len)
 {
 	return len / block_len + (len % block_len != 0);

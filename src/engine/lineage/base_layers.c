@@ -8,6 +8,7 @@
 #include "engine/lineage/layer_file.h"
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Layers that keep a descriptor. Many layers with bases may be open together, so each has one of
@@ -117,9 +118,13 @@ static int cut(struct base_pieces *p, struct vv_layer_file *f, uint64_t pos, uin
 	return 0;
 }
 
-static bool is_same_block(const struct base_piece *a, const struct base_piece *b)
+static int by_block(const void *a, const void *b)
 {
-	return a->file == b->file && a->block == b->block;
+	const struct base_piece *x = a, *y = b;
+
+	if (x->file != y->file)
+		return x->file->layer < y->file->layer ? -1 : 1;
+	return (x->block > y->block) - (x->block < y->block);
 }
 
 /* Does the section have the same place and checksum in both files? Then its bytes are the same. */
@@ -163,26 +168,34 @@ static int read_whole(const struct vv_base_layers *layers, const struct base_pie
 	return rc;
 }
 
-/* Reads piece i and all later ones of its block. */
-static int read_pieces(const struct vv_base_layers *layers, struct base_pieces *p, size_t i)
+/* Reads n pieces of one block. */
+static int read_pieces(const struct vv_base_layers *layers, const struct base_piece *x, size_t n)
 {
-	struct base_piece first = p->v[i];
-	const struct vv_block *b = &first.file->blocks.v[first.block];
+	const struct vv_block *b = &x->file->blocks.v[x->block];
 	uint8_t *room;
 	int rc;
 
-	if (first.len == b->raw_len) {
-		p->v[i].len = 0;
-		return read_whole(layers, &first, b);
-	}
+	if (n == 1 && x->len == b->raw_len)
+		return read_whole(layers, x, b);
 	room = vv_context_pool_room((size_t)b->raw_len + (b->codec ? b->stored_len : 0));
-	rc = room ? read_block(layers, &first, room, room + b->raw_len) : VV_ENOMEM;
-	for (; rc == 0 && i < p->n; i++)
-		if (p->v[i].len && is_same_block(&p->v[i], &first)) {
-			memcpy(p->v[i].to, room + p->v[i].from, p->v[i].len);
-			p->v[i].len = 0;
-		}
+	rc = room ? read_block(layers, x, room, room + b->raw_len) : VV_ENOMEM;
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		memcpy(x[i].to, room + x[i].from, x[i].len);
 	vv_context_pool_room_back(room);
+	return rc;
+}
+
+static int read_all(const struct vv_base_layers *layers, struct base_pieces *p)
+{
+	int rc = 0;
+
+	if (p->n)
+		qsort(p->v, p->n, sizeof(*p->v), by_block);
+	for (size_t i = 0, n; rc == 0 && i < p->n; i += n) {
+		for (n = 1; i + n < p->n && by_block(&p->v[i], &p->v[i + n]) == 0; n++)
+			;
+		rc = read_pieces(layers, &p->v[i], n);
+	}
 	return rc;
 }
 
@@ -202,9 +215,8 @@ int vv_base_layers_read(struct vv_base_layers *b, const struct vv_delta_base *v,
 		if (rc == 0)
 			rc = cut(&p, f, v[i].pos, v[i].len, to);
 	}
-	for (size_t i = 0; rc == 0 && i < p.n; i++)
-		if (p.v[i].len)
-			rc = read_pieces(b, &p, i);
+	if (rc == 0)
+		rc = read_all(b, &p);
 	vv_mem_free(p.v);
 	return rc;
 }

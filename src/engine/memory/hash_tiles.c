@@ -331,27 +331,32 @@ uint64_t vv_hash_tiles_find_known(struct vv_layer_writer *p, size_t tile, const 
 	return known;
 }
 
-/* Releases the copies of known groups. If all groups are known, the tile is done. */
-static void drop_known(struct vv_store_tiles *w, size_t tile)
+void vv_hash_tiles_drop(struct vv_store_tiles *w, size_t tile, uint64_t todo, uint64_t known)
 {
 	struct vv_tiles *t = w->t;
-	struct vv_tile *x = &t->geometry.tile[tile];
 	struct vv_region *r = vv_tiles_region(t, tile);
-	uint64_t dirty = vv_tiles_dirty(t, r, tile), known = vv_hash_tiles_find_known(w->p, tile, vv_hash_tiles_digests(w, tile), &w->rc);
 
-	x->queue_flags |= VV_TILE_DEDUPED;
 	pthread_mutex_lock(&t->lock);
-	while (x->flags & VV_TILE_COPYING)
+	while (t->geometry.tile[tile].flags & VV_TILE_COPYING)
 		pthread_cond_wait(&t->work_cond, &t->lock);
-	vv_tiles_set_todo(t, r, tile, dirty & ~known);
+	vv_tiles_set_todo(t, r, tile, todo & ~known);
 	vv_tiles_free_cells(t, r, tile, known);
-	if (known == dirty) {
+	if (known == todo) {
 		vv_tiles_done(t, tile);
 		vv_hash_tiles_release(w, tile);
 	} else if (t->waiters.waiting) {
 		pthread_cond_broadcast(&t->fault_cond);
 	}
 	pthread_mutex_unlock(&t->lock);
+}
+
+static void drop_known(struct vv_store_tiles *w, size_t tile)
+{
+	struct vv_tiles *t = w->t;
+	uint64_t known = vv_hash_tiles_find_known(w->p, tile, vv_hash_tiles_digests(w, tile), &w->rc);
+
+	t->geometry.tile[tile].queue_flags |= VV_TILE_DEDUPED;
+	vv_hash_tiles_drop(w, tile, vv_tiles_dirty(t, vv_tiles_region(t, tile), tile), known);
 }
 
 static void prefetch(const struct vv_store_tiles *w, const struct vv_batch *b)
@@ -396,9 +401,12 @@ int vv_hash_tiles_step(struct vv_store_tiles *w)
 static bool await_cells(struct vv_store_tiles *w, int *rc)
 {
 	struct vv_tiles *t = w->t;
-	size_t before = t->copies.n_free;
+	size_t before;
 	bool some;
 
+	pthread_mutex_lock(&t->lock);
+	before = t->copies.n_free;
+	pthread_mutex_unlock(&t->lock);
 	*rc = vv_block_writer_push(w->p->block_writer);
 	pthread_mutex_lock(&t->lock);
 	some = t->waiters.cells_in_blocks != 0;

@@ -132,8 +132,8 @@ static int add_all(struct global_reader *g, const char *only)
 	int rc = 0;
 
 	for (uint32_t k = 0; rc == 0 && k < g->parts.ranks; k++)
-		for (size_t i = 0; rc == 0 && i < g->parts.rank[k].n_regions; i++) {
-			const struct vv_head_region *r = &g->parts.rank[k].region[i];
+		for (size_t i = 0; rc == 0 && i < g->parts.rank[k].head.n_regions; i++) {
+			const struct vv_head_region *r = &g->parts.rank[k].head.region[i];
 			bool slab = r->part && r->part->kind == VV_DISTRIBUTION_SLAB;
 
 			snprintf(name, sizeof(name), "%.*s", slab ? (int)vv_distribution_name_length(r->name) : VV_MAX_NAME, r->name);

@@ -52,7 +52,7 @@ const struct vv_lineage *vv_parity_build_lineage(const struct vv_parity_io *io, 
 	return place == io->group->rank ? io->lineage : NULL;
 }
 
-int vv_parity_build_agree(const struct vv_parity_io *io, int rc)
+static int agree(const struct vv_parity_io *io, int rc)
 {
 	return io->group ? vv_group_agree(io->group, io->comm, rc) : rc;
 }
@@ -360,7 +360,7 @@ static int one_round(struct build *b, size_t first, size_t end)
 {
 	int rc = new_buffers(b, &b->read);
 
-	rc = vv_parity_build_agree(b->io, rc ? rc : new_buffers(b, &b->rows));
+	rc = agree(b->io, rc ? rc : new_buffers(b, &b->rows));
 	for (size_t s = first; rc == 0 && s < end; s++) {
 		struct work w = look_at(b, s);
 
@@ -430,7 +430,7 @@ static int gather_digests(struct build *b)
 	if (!b->io->group)
 		return 0;
 	all = vv_mem_new(b->n, sizeof(*all));
-	rc = vv_parity_build_agree(b->io, all ? 0 : VV_ENOMEM);
+	rc = agree(b->io, all ? 0 : VV_ENOMEM);
 	if (rc == 0)
 		rc = vv_comm_allgather(b->io->comm, &mine, all, sizeof(mine));
 	for (size_t i = 0; rc == 0 && i < j->head.n_layers; i++)
@@ -606,16 +606,16 @@ static void free_build(struct build *b)
 int vv_parity_build_run(const struct vv_parity_io *io, struct vv_parity_job *j, struct vv_parity_built *out)
 {
 	struct build b = { .io = io, .j = j, .me = io->group ? io->group->rank : 0, .n = io->group ? io->group->size : 1 };
-	int rc = vv_parity_build_agree(io, new_build(&b));
+	int rc = agree(io, new_build(&b));
 
 	if (rc == 0)
 		rc = all_rounds(&b);
 	if (rc == 0 && !j->has_digests)
 		rc = gather_digests(&b);
 	if (rc == 0)
-		rc = vv_parity_build_agree(io, end_outputs(&b));
+		rc = agree(io, end_outputs(&b));
 	if (rc == 0)
-		rc = vv_parity_build_agree(io, commit_all(&b));
+		rc = agree(io, commit_all(&b));
 	free_build(&b);
 	if (rc == 0)
 		*out = b.built;

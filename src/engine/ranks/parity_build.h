@@ -16,8 +16,6 @@ struct vv_parity_io {
 
 /* Returns the lineage of a place, or NULL if it is another rank's. */
 const struct vv_lineage *vv_parity_build_lineage(const struct vv_parity_io *io, uint32_t place);
-/* As vv_group_agree. */
-int vv_parity_build_agree(const struct vv_parity_io *io, int rc);
 
 struct vv_parity_built {
 	uint64_t parity_bytes; /* all by this process, of whole objects */

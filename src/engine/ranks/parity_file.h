@@ -6,9 +6,9 @@
 #include "engine/ranks/parity_job.h"
 #include "store/store.h"
 
-/* Reads the head of a parity object, and its end if `checks` is not NULL (with the job that the head
- * describes). VV_EDAMAGED, VV_ENOENT or an error of the store. */
+/* Reads the head of a parity object. VV_EDAMAGED, VV_ENOENT or an error of the store. */
 int vv_parity_file_head(const struct vv_lineage *lin, uint64_t epoch, uint32_t rank, uint32_t ranks, struct vv_parity_head *out);
+/* Reads the end of a member's parity object, which must be of the job's set. The same errors. */
 int vv_parity_file_checks(const struct vv_lineage *lin, const struct vv_parity_job *j, size_t member, struct vv_parity_checks *out);
 
 struct vv_parity_file {

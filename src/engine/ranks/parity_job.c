@@ -1,7 +1,7 @@
 #include "engine/ranks/parity_job.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include <stdlib.h>
+#include "base/search.h"
 #include <string.h>
 
 static void free_objects(struct vv_parity_object *o, size_t n)
@@ -61,11 +61,10 @@ int vv_parity_job_init(struct vv_parity_job *j, struct vv_parity_head *head)
 
 size_t vv_parity_job_find(const struct vv_parity_job *j, uint32_t rank)
 {
-	size_t i = 0;
+	size_t i;
 
-	while (i < j->head.n_layers && j->head.layer[i].rank != rank)
-		i++;
-	return i;
+	VV_SEARCH(i, 0, j->head.n_layers, j->head.layer[i].rank < rank);
+	return i < j->head.n_layers && j->head.layer[i].rank == rank ? i : j->head.n_layers;
 }
 
 struct vv_parity_object *vv_parity_job_object(const struct vv_parity_job *j, const struct vv_parity_block *stripe, unsigned block)

@@ -189,9 +189,11 @@ static int get_sets(struct loader *l, const uint8_t *p, size_t n)
 		struct vv_parity_job *j = NULL;
 
 		if (!head || vv_parity_head_get(&h, head, (size_t)len, len) != (int64_t)len)
-			return vv_err_set(VV_EPEER, "a rank sends a parity set that cannot be");
+			w.bad = true;
 		digest = vv_wire_bytes(&w, h.n_layers * sizeof(struct vv_digest));
-		if (!digest || is_known(l, &h))
+		if (w.bad)
+			rc = vv_err_set(VV_EPEER, "a rank sends a parity set that cannot be");
+		if (rc || is_known(l, &h))
 			vv_parity_head_fini(&h);
 		else
 			rc = add_job(l, &h, &j);

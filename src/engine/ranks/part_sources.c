@@ -99,13 +99,6 @@ int vv_part_sources_list(const struct vv_part_wanted *w, uint64_t first, uint64_
 
 /* ---- global arrays --------------------------------------------------------------------------- */
 
-static bool same_array(const char *a, const char *b)
-{
-	size_t n = vv_distribution_name_length(a);
-
-	return n == vv_distribution_name_length(b) && memcmp(a, b, n) == 0;
-}
-
 static bool is_slab(const struct vv_head_region *r)
 {
 	return r->part && r->part->kind == VV_DISTRIBUTION_SLAB;
@@ -209,12 +202,15 @@ int vv_part_sources_slab(const struct vv_part_wanted *w, struct vv_part_sources 
 	vv_distribution_owned(&w->shape, w->part, &owned);
 	vv_distribution_memory(&w->shape, w->part, &out->memory);
 	out->element = vv_head_element_size(&w->shape);
-	for (uint32_t k = 0; rc == 0 && k < w->stored->ranks; k++)
-		for (size_t i = 0; rc == 0 && i < w->stored->rank[k].n_regions; i++) {
-			const struct vv_head_region *from = &w->stored->rank[k].region[i];
+	for (uint32_t k = 0; rc == 0 && k < w->stored->ranks; k++) {
+		const struct vv_head_region *const *part;
+		size_t n = vv_rank_parts_array(&w->stored->rank[k], w->name, &part);
+
+		for (size_t i = 0; rc == 0 && i < n; i++) {
+			const struct vv_head_region *from = part[i];
 
 			/* The part of another region's name after '#' may mean anything. */
-			if (!same_array(from->name, w->name) || (!is_slab(from) && strcmp(from->name, w->name) != 0))
+			if (!is_slab(from) && strcmp(from->name, w->name) != 0)
 				continue;
 			found = true;
 			rc = check_global(w, k, from);
@@ -225,6 +221,7 @@ int vv_part_sources_slab(const struct vv_part_wanted *w, struct vv_part_sources 
 			if (!vv_distribution_is_empty(&provided) && vv_distribution_intersect(&provided, &out->memory, &both))
 				rc = add_source(out, k, from, &memory, &provided);
 		}
+	}
 	if (rc == 0 && !found)
 		rc = vv_err_set(VV_ENOENT, "epoch %" PRIu64 " of lineage '%s' has no array '%s'", w->epoch, w->lineage, w->name);
 	if (rc || vv_distribution_is_empty(&owned))

@@ -1,27 +1,79 @@
 #include "engine/ranks/rank_parts.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "engine/lineage/layer_file.h"
 #include "engine/ranks/exchange.h"
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST = 1 << 28 }; /* bytes from a rank */
 
 void vv_rank_parts_fini(struct vv_rank_parts *p)
 {
-	for (uint32_t r = 0; p->rank && r < p->ranks; r++)
-		vv_head_fini(&p->rank[r]);
+	for (uint32_t r = 0; p->rank && r < p->ranks; r++) {
+		vv_mem_free(p->rank[r].by_name);
+		vv_head_fini(&p->rank[r].head);
+	}
 	vv_mem_free(p->rank);
 	*p = (struct vv_rank_parts){ 0 };
 }
 
-const struct vv_head_region *vv_rank_parts_region(const struct vv_head *h, const char *name)
+/* ---- search ---------------------------------------------------------------------------------- */
+
+static int compare_arrays(const char *a, const char *b)
 {
-	for (size_t i = 0; i < h->n_regions; i++)
-		if (strcmp(h->region[i].name, name) == 0)
-			return &h->region[i];
-	return NULL;
+	size_t n = vv_distribution_name_length(a), m = vv_distribution_name_length(b);
+	int order = memcmp(a, b, n < m ? n : m);
+
+	return order ? order : (n > m) - (n < m);
+}
+
+static int compare(const char *a, const char *b)
+{
+	int order = compare_arrays(a, b);
+
+	return order ? order : strcmp(a, b);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct vv_head_region *const *x = a, *const *y = b;
+
+	return compare((*x)->name, (*y)->name);
+}
+
+static int sort(struct vv_rank_regions *r)
+{
+	size_t n = r->head.n_regions;
+
+	r->by_name = vv_mem_new(n, sizeof(struct vv_head_region *));
+	if (!r->by_name)
+		return VV_ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		r->by_name[i] = &r->head.region[i];
+	if (n)
+		qsort(r->by_name, n, sizeof(struct vv_head_region *), by_name);
+	return 0;
+}
+
+const struct vv_head_region *vv_rank_parts_region(const struct vv_rank_regions *r, const char *name)
+{
+	size_t i;
+
+	VV_SEARCH(i, 0, r->head.n_regions, compare(r->by_name[i]->name, name) < 0);
+	return i < r->head.n_regions && strcmp(r->by_name[i]->name, name) == 0 ? r->by_name[i] : NULL;
+}
+
+size_t vv_rank_parts_array(const struct vv_rank_regions *r, const char *name, const struct vv_head_region *const **out)
+{
+	size_t i, end;
+
+	VV_SEARCH(i, 0, r->head.n_regions, compare_arrays(r->by_name[i]->name, name) < 0);
+	VV_SEARCH(end, i, r->head.n_regions, compare_arrays(r->by_name[end]->name, name) == 0);
+	*out = r->by_name + i;
+	return end - i;
 }
 
 /* ---- the regions of a rank as bytes ---------------------------------------------------------- */
@@ -66,11 +118,12 @@ static int get(struct vv_wire *w, struct vv_rank_parts *out)
 	if (rc == 0 && n_parts)
 		rc = vv_distribution_get(&h, parts, n_parts);
 	h.ranks = out->ranks; /* it is there */
-	if (rc || out->rank[rank].ranks)
+	if (rc || out->rank[rank].head.ranks) {
 		vv_head_fini(&h);
-	else
-		out->rank[rank] = h;
-	return rc;
+		return rc;
+	}
+	out->rank[rank].head = h;
+	return sort(&out->rank[rank]);
 }
 
 static int get_all(const uint8_t *p, size_t n, struct vv_rank_parts *out)
@@ -150,7 +203,7 @@ static int err_missing(uint32_t rank, uint64_t epoch)
 static int check_complete(const struct vv_rank_parts *p, uint64_t epoch)
 {
 	for (uint32_t r = 0; r < p->ranks; r++)
-		if (!p->rank[r].ranks)
+		if (!p->rank[r].head.ranks)
 			return err_missing(r, epoch);
 	return 0;
 }

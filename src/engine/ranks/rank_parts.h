@@ -6,9 +6,14 @@
 #include "core/format/distribution.h"
 #include "engine/context.h"
 
+struct vv_rank_regions {
+	struct vv_head head; /* without runs */
+	const struct vv_head_region **by_name; /* those of one array are neighbours */
+};
+
 struct vv_rank_parts {
 	uint32_t ranks;
-	struct vv_head *rank; /* its regions, without their runs */
+	struct vv_rank_regions *rank;
 };
 
 /* All ranks call this. Each reads some of the heads, and sends them to all. ranks: those of the
@@ -18,6 +23,8 @@ int vv_rank_parts_of_epoch(struct vv_context *ctx, int rc, uint64_t epoch, uint3
 int vv_rank_parts_declared(struct varve *v, int rc, struct vv_rank_parts *out);
 void vv_rank_parts_fini(struct vv_rank_parts *p);
 /* The region with that name, or NULL. */
-const struct vv_head_region *vv_rank_parts_region(const struct vv_head *h, const char *name);
+const struct vv_head_region *vv_rank_parts_region(const struct vv_rank_regions *r, const char *name);
+/* The regions whose names are equal to this one up to the first '#', and their number. */
+size_t vv_rank_parts_array(const struct vv_rank_regions *r, const char *name, const struct vv_head_region *const **out);
 
 #endif

@@ -53,7 +53,7 @@ struct vv_block_cache {
 	uint64_t held, clock;
 	struct room *idle;
 	bool closing;
-	size_t bad; /* the first entry, in order of the layers, whose checksum mismatch */
+	size_t bad; /* the first entry, in order of the layers, that is damaged */
 	struct vv_err_state error;
 	const struct vv_progress *progress; /* of the check */
 	uint64_t done, total;

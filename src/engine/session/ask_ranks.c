@@ -93,20 +93,8 @@ static void drop_remote(struct vv_store_tiles *w, size_t tile)
 		}
 		known |= all ? left & -left : 0;
 	}
-	if (!known)
-		return;
-	pthread_mutex_lock(&t->lock);
-	while (t->geometry.tile[tile].flags & VV_TILE_COPYING)
-		pthread_cond_wait(&t->work_cond, &t->lock);
-	vv_tiles_set_todo(t, r, tile, todo & ~known);
-	vv_tiles_free_cells(t, r, tile, known);
-	if (todo == known) {
-		vv_tiles_done(t, tile);
-		vv_hash_tiles_release(w, tile);
-	} else if (t->waiters.waiting) {
-		pthread_cond_broadcast(&t->fault_cond);
-	}
-	pthread_mutex_unlock(&t->lock);
+	if (known)
+		vv_hash_tiles_drop(w, tile, todo, known);
 }
 
 static int hash_all(struct vv_store_tiles *w)

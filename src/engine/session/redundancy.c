@@ -2,7 +2,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "engine/context.h"
 #include "engine/ranks/hosts.h"
 #include "engine/session/background.h"
@@ -11,11 +10,8 @@
 #include "engine/session/tip.h"
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { TRIES = 3 }; /* for the parity of an epoch */
 
 static struct vv_redundancy *of(const struct varve *v)
 {
@@ -170,8 +166,6 @@ void vv_redundancy_close(struct varve *v)
 {
 	vv_parity_ranks_fini(&of(v)->domains);
 	vv_parity_sets_free_report(&of(v)->lost);
-	vv_mem_free(of(v)->todo.epoch);
-	of(v)->todo.epoch = NULL;
 }
 
 int vv_redundancy_repair(struct varve *v, uint64_t epoch, bool *repaired)
@@ -208,26 +202,11 @@ void vv_redundancy_note(struct varve *v, uint64_t epoch)
 {
 	struct vv_redundancy *r = of(v);
 
-	if (!r->domains.k)
+	/* Parity is tried between two commits, and given up after so many failures. So there is room. */
+	if (!r->domains.k || r->todo.n == VV_REDUNDANCY_TRIES)
 		return;
-	/* All ranks have the same list. So one that lacks the memory takes part without its list. */
-	if (vv_mem_room(&r->todo.epoch, r->todo.n, &r->todo.cap, sizeof(*r->todo.epoch)) == 0)
-		r->todo.epoch[r->todo.n++] = epoch;
-	else
-		r->base = false;
+	r->todo.epoch[r->todo.n++] = epoch;
 	r->pending = true;
-}
-
-/* The list of the rank with the most epochs would not help one that has fewer: all skip those. */
-static int agree_on_list(struct varve *v)
-{
-	struct vv_redundancy *r = of(v);
-	uint64_t both[2] = { r->todo.n ? r->todo.epoch[0] : 0, ~(r->todo.n ? r->todo.epoch[0] : 0) };
-	int rc = vv_comm_allreduce(v->ctx.group->side, both, 2, VARVE_MAX);
-
-	if (rc == 0 && both[0] != ~both[1])
-		return vv_err_set(VV_ENOMEM, "a rank has no memory for the list of epochs");
-	return rc;
 }
 
 static int protect_next(struct varve *v)
@@ -235,12 +214,9 @@ static int protect_next(struct varve *v)
 	struct vv_redundancy *r = of(v);
 	struct vv_parity_built built = { 0 };
 	double start = vv_clock_s();
-	int rc = agree_on_list(v);
+	int rc = vv_parity_ranks_protect(&v->ctx, v->ctx.group->side, &r->domains, r->todo.epoch[0],
+					 r->base ? v->tip.oldest + !v->tip.oldest : 0, &built);
 
-	if (rc || !r->todo.n)
-		return rc;
-	rc = vv_parity_ranks_protect(&v->ctx, v->ctx.group->side, &r->domains, r->todo.epoch[0],
-				     r->base ? v->tip.oldest + !v->tip.oldest : 0, &built);
 	if (rc)
 		return vv_err_context(rc, "parity of epoch %" PRIu64, r->todo.epoch[0]);
 	if (r->base)
@@ -267,7 +243,7 @@ void vv_redundancy_run(struct varve *v)
 	if (rc && v->ctx.rank == 0)
 		vv_log_warn("the epoch is durable, but not protected: %s", vv_err_last());
 	r->failures = rc ? r->failures + 1 : 0;
-	if (r->failures == TRIES) {
+	if (r->failures == VV_REDUNDANCY_TRIES) {
 		r->todo.n = 0;
 		r->failures = 0;
 		r->base = false;

@@ -8,15 +8,17 @@
 
 struct varve;
 
+enum { VV_REDUNDANCY_TRIES = 3 }; /* for parity: after so many failures in a row no epoch has to get it any more */
+
 struct vv_redundancy {
 	struct vv_parity_domains domains; /* k = 0: no parity is made */
 	bool asked; /* whether parity of new epochs can be complete: */
 	bool base;  /* all that they refer to has parity, or gets it */
 	bool pending; /* an epoch was committed, and its parity was not tried yet */
 	uint64_t newest_at_open;
-	struct { /* committed epochs without parity, ascending */
-		uint64_t *epoch;
-		size_t n, cap;
+	struct { /* committed epochs without parity, ascending; the same on all ranks */
+		uint64_t epoch[VV_REDUNDANCY_TRIES];
+		size_t n;
 	} todo;
 	unsigned failures; /* since parity was last complete */
 	bool wants_full;   /* the next epoch is to be such a one */

@@ -52,12 +52,13 @@ struct tier {
 	uint64_t marked; /* the last epoch that was due */
 	uint64_t copying;
 	bool tried;      /* the copy has failed since the last epoch */
-	uint64_t warned; /* the due epoch of the last warning */
 	double ended, cost; /* of the last copy */
 	bool started;
 	pthread_t thread;
 
-	uint64_t dropped; /* bytes of dropped epochs since the last gc; of the thread alone */
+	/* for the thread, once it is started: */
+	uint64_t warned;  /* the due epoch of the last warning */
+	uint64_t dropped; /* bytes of dropped epochs since the last gc */
 };
 
 struct vv_tiers {
@@ -104,24 +105,14 @@ static void give(struct vv_tiers *t, const sigset_t *mask)
 
 /* ---- one copy -------------------------------------------------------------------------------- */
 
-static void note_problem(void *arg, const char *problem)
-{
-	vv_err_save(vv_err_set(VV_EDAMAGED, "%s", problem), arg);
-}
-
 static int copy(struct tier *r, uint64_t epoch, struct vv_store *from, struct vv_store *to, struct vv_pool *pool)
 {
-	struct vv_copy_range range = { epoch, epoch };
-	struct vv_err_state damage = { 0 };
 	struct vv_lineage lin;
-	struct vv_copy_request q = { .from = &lin, .to = to, .range = &range, .n_ranges = 1, .base = r->newest, .stop = &r->all->stop,
-				     .pool = pool, .tell = note_problem, .arg = &damage };
-	struct vv_copy_report report = { 0 };
+	struct vv_copy_request q = { .from = &lin, .to = to, .base = r->newest, .stop = &r->all->stop, .pool = pool };
 	int rc = vv_catalog_open(from, r->all->name, false, &lin);
+	bool copied;
 
-	if (rc == 0)
-		rc = vv_copy_lineage_run(&q, &report);
-	return rc == 0 && report.damaged ? vv_err_restore(&damage) : rc;
+	return rc ? rc : vv_copy_lineage_epoch(&q, epoch, &copied);
 }
 
 static uint64_t bytes_of(const struct vv_listing *l)
@@ -441,7 +432,7 @@ int vv_tiers_adopt(struct varve *v, const char *lineage)
 	const struct vv_lineage *id;
 	struct vv_lineage own, made;
 	uint64_t epoch = 0;
-	int rc = t ? 0 : VV_ENOENT, found;
+	int rc = 0, found;
 
 	if (!t)
 		return 0;
@@ -523,6 +514,7 @@ void vv_tiers_finish(struct varve *v)
 {
 	struct vv_tiers *t = tiers_of(v);
 	double end = vv_clock_s() + vv_conf_real(&v->ctx.conf, "timeout");
+	uint64_t epoch;
 	struct tier *r;
 	sigset_t mask;
 
@@ -539,10 +531,11 @@ void vv_tiers_finish(struct varve *v)
 		vv_event_wait_for(&t->change, looked, end - vv_clock_s());
 		take(t, &mask);
 	}
+	epoch = r && r->due ? r->due : r ? r->copying : 0;
 	give(t, &mask);
 	if (r)
 		vv_log_warn("tier '%s' has no copy of epoch %" PRIu64 " of '%s': it was not complete after the time of the option timeout; the next session completes it",
-			    r->set->url, r->due ? r->due : r->copying, v->ctx.lineage.name);
+			    r->set->url, epoch, v->ctx.lineage.name);
 }
 
 static void end_threads(struct vv_tiers *t)
@@ -640,19 +633,14 @@ static bool has_epoch(const struct vv_lineage *lin, uint64_t epoch, int *rc)
 /* A limit of flushes is not one of restarts. */
 static int copy_back(struct varve *v, struct tier *r, uint64_t epoch)
 {
-	struct vv_copy_range range = { epoch, epoch };
-	struct vv_err_state damage = { 0 };
-	struct vv_copy_request q = { .from = &r->lineage, .to = v->ctx.store, .range = &range, .n_ranges = 1, .held = v->ctx.writer,
-				     .pool = v->ctx.pool, .tell = note_problem, .arg = &damage };
+	struct vv_copy_request q = { .from = &r->lineage, .to = v->ctx.store, .held = v->ctx.writer, .pool = v->ctx.pool };
 	uint64_t bandwidth = v->ctx.store->bandwidth;
-	struct vv_copy_report report = { 0 };
+	bool copied;
 	int rc;
 
 	v->ctx.store->bandwidth = 0;
-	rc = vv_copy_lineage_run(&q, &report);
+	rc = vv_copy_lineage_epoch(&q, epoch, &copied);
 	v->ctx.store->bandwidth = bandwidth;
-	if (rc == 0 && report.damaged)
-		rc = vv_err_restore(&damage);
 	if (rc == 0) {
 		vv_log_info("epoch %" PRIu64 " of '%s' was brought back from tier '%s'", epoch, v->ctx.lineage.name, r->set->url);
 		vv_retention_forget(v);

@@ -1,7 +1,7 @@
 /* The tiers of a session: further stores of its lineage, by the option `tiers`. Threads copy
  * committed epochs there. A restart brings back the epochs that the nearest store, the session's
- * own, has lost. Each function does nothing if the session has no tiers. All ranks
- * call those of a restart together. */
+ * own, has lost. Each function does nothing if the session has no tiers. All ranks call those of a
+ * restart together. */
 #ifndef VV_ENGINE_SESSION_TIERS_H
 #define VV_ENGINE_SESSION_TIERS_H
 
@@ -40,8 +40,9 @@ int vv_tiers_ask(struct varve *v);
 int vv_tiers_newest(struct varve *v, uint64_t before, uint64_t *epoch);
 /* Copies the epoch to the nearest store if that lacks it. VV_ENOENT: no store has it. */
 int vv_tiers_fetch(struct varve *v, uint64_t epoch);
-/* The nearest store's copy of the epoch is damaged, or that store cannot take it: calls `read` with each tier that has the epoch
- * in place of that store, until one is intact. The next checkpoint then stores everything again. */
+/* The nearest store's copy of the epoch is damaged, or that store cannot take it: calls `read` with
+ * each tier that has the epoch in place of that store, until one is intact. The next checkpoint then
+ * stores everything again. */
 int vv_tiers_read(struct varve *v, uint64_t epoch, int (*read)(struct varve *v, uint64_t epoch));
 /* Is that call under way? */
 bool vv_tiers_is_reading(const struct varve *v);

@@ -662,3 +662,25 @@ int vv_copy_lineage_run(const struct vv_copy_request *q, struct vv_copy_report *
 		*out = k.report;
 	return rc;
 }
+
+static void note_problem(void *arg, const char *problem)
+{
+	vv_err_save(vv_err_set(VV_EDAMAGED, "%s", problem), arg);
+}
+
+int vv_copy_lineage_epoch(const struct vv_copy_request *q, uint64_t epoch, bool *copied)
+{
+	struct vv_copy_range range = { epoch, epoch };
+	struct vv_err_state damage = { 0 };
+	struct vv_copy_report report = { 0 };
+	struct vv_copy_request one = *q;
+	int rc;
+
+	one.range = &range;
+	one.n_ranges = 1;
+	one.tell = note_problem;
+	one.arg = &damage;
+	rc = vv_copy_lineage_run(&one, &report);
+	*copied = rc == 0 && report.epochs;
+	return rc == 0 && report.damaged ? vv_err_restore(&damage) : rc;
+}

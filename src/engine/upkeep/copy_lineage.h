@@ -45,5 +45,8 @@ struct vv_copy_report {
  * were named (VV_ENOENT). Damage is reported by `tell`; the other epochs are copied. VV_EMISMATCH:
  * the destination has another lineage of this name, or both copies have continued. */
 int vv_copy_lineage_run(const struct vv_copy_request *q, struct vv_copy_report *out);
+/* Copies one epoch, by a request without ranges and `tell`. VV_EDAMAGED: it is damaged. *copied: the
+ * destination did not have it before. */
+int vv_copy_lineage_epoch(const struct vv_copy_request *q, uint64_t epoch, bool *copied);
 
 #endif
