@@ -29,12 +29,27 @@ class Ls(command.Case):
         self.assertIn("Permission denied", rows[2])
         found = json.loads(run("ls", self.store, "--json").stdout)["lineages"]
         self.assertEqual([(r["lineage"], r.get("epoch")) for r in found], [("a", 1), ("mine", None), ("z", 1)])
-        for last in "mine", "z":
+        self.assertLessEqual(max(map(len, [*rows[:2], *rows[3:]])), 80, "a long message makes a column wider")
+        self.flip(self.commit(1, "a"), 40)
+        for denied in ["mine"], ["mine", "z"]:
             p = run("verify", self.store)
             self.assertEqual(p.returncode, 2)
-            self.assertIn("Permission denied", p.stderr)
-            self.assertIn("varve: some lineages of" if last == "mine" else f"cannot open '{self.store}/z", p.stderr)
+            for lineage in denied:
+                self.assertIn(f"varve: {lineage}: cannot open '{self.store}/{lineage}", p.stderr)
+            self.assertIn(f"varve: {len(denied)} lineage", p.stderr)
+            self.assertRegex(p.stdout, r"(?m)^\d+ epochs?, .* 1 problem$")
+            found = json.loads(run("verify", self.store, "--json").stdout)
+            self.assertEqual(([u["lineage"] for u in found["unread"]], found["n_problems"], found["code"]), (denied, 1, -10))
+            self.assertIn(f"{self.store}/mine/lineage': Permission denied", found["unread"][0]["error"])
             os.chmod(self.store / "z", 0o700)
+
+    def test_no_trailing_blanks(self):
+        """A column at the end that is empty in some rows."""
+        self.write("region", "x", "u8", 9, "checkpoint", "checkpoint")
+        self.varve("label", self.store, "heat@1", "first")
+        rows = self.varve("ls", self.store, "heat").splitlines()
+        self.assertTrue(rows[1].endswith("  first"), rows)
+        self.assertEqual([row.rstrip() for row in rows], rows)
 
     def test_lineages(self):
         self.write("region", "x", "f64", 1000, "checkpoint", "checkpoint")

@@ -234,11 +234,13 @@ static void print_row(const struct vv_text_table *t, const size_t *wide, const c
 		int pad = width(s) < wide[c] ? (int)(wide[c] - width(s)) : 0;
 		bool left = t->column[c][0] == '<', ends = is_free(t, cell, c), last = ends || c + 1 == t->n_columns;
 
-		vv_buf_printf(out, "%*s%s%*s", left ? 0 : pad, "", s, left && !last ? pad : 0, "");
-		vv_buf_printf(out, "%s", last ? "\n" : "  ");
+		vv_buf_printf(out, "%s%*s%s%*s", c ? "  " : "", left ? 0 : pad, "", s, left && !last ? pad : 0, "");
 		if (ends)
 			break;
 	}
+	while (out->n && out->p[out->n - 1] == ' ') /* the last cells may be empty */
+		out->n--;
+	vv_buf_printf(out, "\n");
 }
 
 int vv_text_table_print(const struct vv_text_table *t, struct vv_buf *out)

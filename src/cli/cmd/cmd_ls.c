@@ -81,7 +81,7 @@ static void row_lineage(struct vv_text_table *t, const char *name, const struct 
 		vv_text_cell(t, "%s", damaged ? vv_err_last() : "no epoch yet");
 		for (int i = 0; i < 3; i++)
 			vv_text_cell(t, "%s", "");
-		vv_text_cell(t, "%s", vv_text_size(disk).s);
+		vv_text_cell(t, "%s", damaged ? "" : vv_text_size(disk).s); /* a long message makes no column wider */
 		return;
 	}
 	vv_text_cell(t, "%" PRIu64, c->epoch);
