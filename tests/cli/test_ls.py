@@ -1,13 +1,24 @@
 #!/usr/bin/env python3
 """varve ls: lineages, epochs, the newest of many without a look at the rest."""
+import fcntl
 import json
 import os
 import shutil
+import struct
 import subprocess
+import termios
+import threading
 import time
 import unittest
 
 import command
+
+
+def read_some(fd):
+    try:
+        return os.read(fd, 65536)
+    except OSError:
+        return b""
 
 
 class Ls(command.Case):
@@ -42,6 +53,46 @@ class Ls(command.Case):
             self.assertEqual(([u["lineage"] for u in found["unread"]], found["n_problems"], found["code"]), (denied, 1, -10))
             self.assertIn(f"{self.store}/mine/lineage': Permission denied", found["unread"][0]["error"])
             os.chmod(self.store / "z", 0o700)
+
+    def test_no_store(self):
+        """What is no store is said to be none also by the verbs of one lineage."""
+        self.write("region", "x", "u8", 9, "checkpoint")
+        other = self.folder / "other"
+        other.mkdir()
+        empty = self.folder / "empty"
+        empty.mkdir()
+        (other / "notes").mkdir()
+        for verb, *words in (["show"], ["top", "--once"], ["extract"], ["drop"], ["label", "l"], ["unpack"], ["ls"], ["verify"], ["gc"], ["diff", "heat"]):
+            with self.subTest(verb=verb):
+                spec = {"extract": "heat:x", "drop": "heat@1"}.get(verb, "heat")
+                self.assertIn("is no store of checkpoints", self.fails(verb, other, spec, *words))
+                self.assertIn("is empty: no checkpoint was stored there", self.fails(verb, empty, spec, *words))
+                self.assertIn(f"its store is '{self.store}', and its name there is 'heat'", self.fails(verb, self.store / "heat", spec, *words))
+                self.assertIn("has no lineage 'haet'; did you mean 'heat'?", self.fails(verb, self.store, spec.replace("heat", "haet"), *words))
+
+    def test_window(self):
+        """At a terminal of 80 columns no row of a table is longer, and nothing is lost in a file."""
+        self.write("region", "x", "u8", 90000, *["tick", "x", 3, "checkpoint"] * 4)
+        self.varve("label", self.store, "heat@1", "a-label-of-some-length")
+        for words in ("ls", self.store, "heat"), ("config", "--all"):
+            whole = self.varve(*words)
+            self.assertGreater(max(map(len, whole.splitlines())), 80)
+            master, slave = os.openpty()
+            fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+            seen = []
+            reader = threading.Thread(target=lambda: seen.extend(iter(lambda: read_some(master), b"")))
+            reader.start()
+            p = subprocess.run([command.BIN, *map(str, words)], stdout=slave, env=self.env, cwd=self.folder)
+            os.close(slave)
+            reader.join()
+            os.close(master)
+            rows = b"".join(seen).decode().splitlines()
+            self.assertEqual(p.returncode, 0)
+            self.assertLessEqual(max(map(len, rows)), 80)
+            if words[0] == "ls":
+                self.assertTrue(rows[1].endswith("  a-label-of-some-length"), rows)
+            else:
+                self.assertEqual(" ".join(" ".join(rows).split()), " ".join(whole.split()))
 
     def test_no_trailing_blanks(self):
         """A column at the end that is empty in some rows."""

@@ -187,7 +187,7 @@ static int verify_lineage(struct check *k, const char *name, struct vv_spec *spe
 	struct vv_verify_report r = { 0 };
 	struct vv_lineage lin;
 	uint64_t epoch;
-	int rc = vv_catalog_open(k->job->store, name, false, &lin);
+	int rc = vv_find_lineages_open(k->job->store, name, &lin);
 
 	if (rc == 0 && spec)
 		rc = vv_spec_look_up(spec, &lin);
