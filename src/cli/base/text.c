@@ -171,7 +171,7 @@ struct vv_text_long vv_text_safe(const char *name)
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 /* LEAST: the room for text below which it is not divided into lines */
-enum { COLUMNS = 32, LEAST = 20 };
+enum { COLUMNS = 32, LEAST = 16 };
 
 void vv_text_table_init(struct vv_text_table *t, const char *const *column, const char *indent)
 {
