@@ -133,6 +133,8 @@ class Drop(command.Case):
         self.check(*range(1, 9))
 
     def test_usage(self):
+        for words in ["heat@3..2"], ["heat", "3..2"], ["heat@latest..2"]:
+            self.assertIn("..2 of lineage 'heat': the first is after the last", self.fails("drop", self.store, *words))
         for words in (["heat"], ["heat@2", "x"], ["heat@3..2"], ["heat@0"], ["heat", "x"], ["heat@1", "--keep", 2],
                       ["heat", "--keep", 0], ["heat", "--keep", "x"], ["heat", "--keep-every", 2], ["heat", "--lineage"],
                       ["heat@1", "--lineage", "--yes"], ["cold@1"]):

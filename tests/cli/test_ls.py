@@ -1,13 +1,24 @@
 #!/usr/bin/env python3
 """varve ls: lineages, epochs, the newest of many without a look at the rest."""
+import fcntl
 import json
 import os
 import shutil
+import struct
 import subprocess
+import termios
+import threading
 import time
 import unittest
 
 import command
+
+
+def read_some(fd):
+    try:
+        return os.read(fd, 65536)
+    except OSError:
+        return b""
 
 
 class Ls(command.Case):
@@ -29,12 +40,67 @@ class Ls(command.Case):
         self.assertIn("Permission denied", rows[2])
         found = json.loads(run("ls", self.store, "--json").stdout)["lineages"]
         self.assertEqual([(r["lineage"], r.get("epoch")) for r in found], [("a", 1), ("mine", None), ("z", 1)])
-        for last in "mine", "z":
+        self.assertLessEqual(max(map(len, [*rows[:2], *rows[3:]])), 80, "a long message makes a column wider")
+        self.flip(self.commit(1, "a"), 40)
+        for denied in ["mine"], ["mine", "z"]:
             p = run("verify", self.store)
             self.assertEqual(p.returncode, 2)
-            self.assertIn("Permission denied", p.stderr)
-            self.assertIn("varve: some lineages of" if last == "mine" else f"cannot open '{self.store}/z", p.stderr)
+            for lineage in denied:
+                self.assertIn(f"varve: {lineage}: cannot open '{self.store}/{lineage}", p.stderr)
+            self.assertIn(f"varve: {len(denied)} lineage", p.stderr)
+            self.assertRegex(p.stdout, r"(?m)^\d+ epochs?, .* 1 problem$")
+            found = json.loads(run("verify", self.store, "--json").stdout)
+            self.assertEqual(([u["lineage"] for u in found["unread"]], found["n_problems"], found["code"]), (denied, 1, -10))
+            self.assertIn(f"{self.store}/mine/lineage': Permission denied", found["unread"][0]["error"])
             os.chmod(self.store / "z", 0o700)
+
+    def test_no_store(self):
+        """What is no store is said to be none also by the verbs of one lineage."""
+        self.write("region", "x", "u8", 9, "checkpoint")
+        other = self.folder / "other"
+        other.mkdir()
+        empty = self.folder / "empty"
+        empty.mkdir()
+        (other / "notes").mkdir()
+        for verb, *words in (["show"], ["top", "--once"], ["extract"], ["drop"], ["label", "l"], ["unpack"], ["ls"], ["verify"], ["gc"], ["diff", "heat"]):
+            with self.subTest(verb=verb):
+                spec = {"extract": "heat:x", "drop": "heat@1"}.get(verb, "heat")
+                self.assertIn("is no store of checkpoints", self.fails(verb, other, spec, *words))
+                self.assertIn("is empty: no checkpoint was stored there", self.fails(verb, empty, spec, *words))
+                self.assertIn(f"its store is '{self.store}', and its name there is 'heat'", self.fails(verb, self.store / "heat", spec, *words))
+                self.assertIn("has no lineage 'haet'; did you mean 'heat'?", self.fails(verb, self.store, spec.replace("heat", "haet"), *words))
+
+    def test_window(self):
+        """At a terminal of 80 columns no row of a table is longer, and nothing is lost in a file."""
+        self.write("region", "x", "u8", 90000, *["tick", "x", 3, "checkpoint"] * 4)
+        self.varve("label", self.store, "heat@1", "a-label-of-some-length")
+        for words in ("ls", self.store, "heat"), ("config", "--all"):
+            whole = self.varve(*words)
+            self.assertGreater(max(map(len, whole.splitlines())), 80)
+            master, slave = os.openpty()
+            fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+            seen = []
+            reader = threading.Thread(target=lambda: seen.extend(iter(lambda: read_some(master), b"")))
+            reader.start()
+            p = subprocess.run([command.BIN, *map(str, words)], stdout=slave, env=self.env, cwd=self.folder)
+            os.close(slave)
+            reader.join()
+            os.close(master)
+            rows = b"".join(seen).decode().splitlines()
+            self.assertEqual(p.returncode, 0)
+            self.assertLessEqual(max(map(len, rows)), 80)
+            if words[0] == "ls":
+                self.assertTrue(rows[1].endswith("  a-label-of-some-length"), rows)
+            else:
+                self.assertEqual(" ".join(" ".join(rows).split()), " ".join(whole.split()))
+
+    def test_no_trailing_blanks(self):
+        """A column at the end that is empty in some rows."""
+        self.write("region", "x", "u8", 9, "checkpoint", "checkpoint")
+        self.varve("label", self.store, "heat@1", "first")
+        rows = self.varve("ls", self.store, "heat").splitlines()
+        self.assertTrue(rows[1].endswith("  first"), rows)
+        self.assertEqual([row.rstrip() for row in rows], rows)
 
     def test_lineages(self):
         self.write("region", "x", "f64", 1000, "checkpoint", "checkpoint")

@@ -44,6 +44,20 @@ class Man(command.Case):
             self.assertEqual(heads(one), heads(usage.split("Options", 1)[1]), verb)
         self.assertEqual(heads(text), heads(self.varve("help").split("Options", 1)[1]))
 
+    def test_width(self):
+        """In a window of 80 columns no line of a page is longer."""
+        self.made()
+        if not shutil.which("man"):
+            self.skipTest("no man")
+        for path in sorted([*MAN.glob("*.[35]"), *MADE.iterdir()]):
+            if path.read_text().startswith(".so "):
+                continue
+            text = subprocess.run(["man", "-l", path], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                                  env={**os.environ, "MANWIDTH": "80", "LC_ALL": "C.UTF-8", "MAN_KEEP_FORMATTING": ""}).stdout
+            self.assertIn("NAME", text, path)
+            lines = [line.expandtabs() for line in re.sub(r".\x08", "", text).splitlines()]
+            self.assertEqual([line for line in lines if len(line) > 80], [], path.name)
+
     def test_text_is_needed(self):
         """The pages cannot be made if a verb or an option has no text, or a text has no verb."""
         source = self.folder / "source"

@@ -155,10 +155,12 @@ class Metrics(command.Case):
     def test_not_written(self):
         """A folder that is missing costs a warning, not the epoch."""
         self.metrics.rmdir()
-        p = subprocess.run([str(w) for w in (command.WRITER, self.store, "heat", self.options(), "region", "T", "bytes", 4096, "checkpoint")],
+        p = subprocess.run([str(w) for w in (command.WRITER, self.store, "heat", self.options(), "region", "T", "bytes", 4096, "checkpoint", "checkpoint")],
                            capture_output=True, text=True)
-        self.assertEqual((p.returncode, p.stdout), (0, "1\n"), p.stderr)
+        self.assertEqual((p.returncode, p.stdout), (0, "1\n2\n"), p.stderr)
         self.assertIn(f"metrics are not written: cannot create '{self.metrics}/.varve-heat.r0.prom-", p.stderr)
+        self.assertIn("(create the folder of the option metrics)", p.stderr)
+        self.assertEqual(p.stderr.count("metrics are not written"), 1, p.stderr)
 
     def test_relative_folder(self):
         p = subprocess.run([str(command.WRITER), str(self.store), "heat", "metrics=node", "region", "T", "bytes", "4096", "checkpoint"], cwd=self.folder,

@@ -202,6 +202,10 @@ class Pack(command.Case):
         self.assertEqual(p.returncode, 0)
         self.assertIn(b"'set/link' is a link", p.stderr)
         self.assertIn(b"'set/pipe' is a pipe", p.stderr)
+        only = self.run_raw("pack", self.store, "only", "set/pipe")
+        self.assertEqual(only.returncode, 2)
+        self.assertIn(b"pack: there is no file to pack in what was named: no epoch was stored", only.stderr)
+        self.assertFalse((self.store / "only").exists())
         self.assertEqual(self.json("pack", self.store, "run", "set")["skipped"], 2)
         names = [f["name"] for f in self.json("unpack", self.store, "run", "--list")["files"]]
         self.assertFalse({"set/link", "set/pipe"} & set(names))

@@ -105,7 +105,7 @@ class Series(command.Case):
         self.assertEqual((p.returncode, p.stderr), (0, b"varve: 'empty' is without a file and is left out\n"))
         self.assertEqual(self.epochs(), [1, 2])
         self.assertEqual(self.pack_json("--each", "empty", "ckpt.3")["skipped"], 1)
-        self.assertIn("which files?", self.fails("pack", self.store, "run", "-q", "-C", self.run_folder, "--each", "empty"))
+        self.assertIn("no file to pack in what was named", self.fails("pack", self.store, "run", "-q", "-C", self.run_folder, "--each", "empty"))
         self.assertIn("cannot look at", self.fails("pack", self.store, "run", "-C", self.run_folder, "--each", "ckpt.1", "missing"))
 
     def test_from_a_list(self):

@@ -31,7 +31,9 @@ class Usage(command.Case):
         for words, hint in ((["lss"], "'ls'"), (["verfy"], "'verify'"), (["ex"], ""), ([], "help"), (["help", "shwo"], "'show'"),
                             (["ls", "--al", "s"], "'--all'"), (["gc", "--dryrun", "s"], "'--dry-run'"), (["ls", "-x", "s"], "-x"),
                             (["ls"], "ls: STORE is missing; usage: varve ls"), (["show", "s"], "show: LINEAGE is missing; usage: varve show"),
-                            (["ls", "s", "l", "x"], "ls: 'x' is one word too many; usage: varve ls"), (["run"], "COMMAND is missing"), (["request"], "PID is missing"), (["ls", "s", "-n"], "needs a value"),
+                            (["ls", "s", "l", "x"], "ls: 'x' is one word too many; usage: varve ls"), (["run"], "COMMAND is missing"), (["request"], "PID is missing"),
+                            (["rebuild", "l", "s"], "rebuild: another STORE is missing"), (["rebuild", "l"], "rebuild: STORE is missing"),
+                            (["diff", "s", "l"], "diff: another LINEAGE is missing"), (["cp", "s"], "cp: STORE2 is missing"), (["ls", "s", "-n"], "needs a value"),
                             (["ls", "s", "-n", "0"], "-n '0'"), (["ls", "s", "--newest", "0"], "--newest '0'"), (["ls", "s", "--all=3"], "takes no value"),
                             (["ls", "ftp://x/y"], "unknown kind"), (["ls", "s3:bucket"], "unknown kind"), (["ls", ""], "store"), (["--nope"], "--nope")):
             with self.subTest(words=words):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts and lists of the documentation agree with the tree: lines of the README, nouns, fuzzers. No paragraph
+"""Counts and lists of the documentation agree with the tree: lines of the README, nouns, fuzzers, options. No paragraph
 begins with the whole text of the one before."""
 import re
 import sys
@@ -39,7 +39,18 @@ def check_twice():
     return wrong
 
 
+def check_denied():
+    """No page denies what an option does."""
+    denied = {"tiers": r"\bno tiers\b|[Tt]here is one level", "redundancy": r"no erasure coding|no redundancy by|no partner copies|no Reed-Solomon"}
+    wrong = []
+    for option, words in denied.items():
+        if f'"{option}"' not in (ROOT / "src/engine/options.c").read_text():
+            wrong.append(f"there is no option {option} any more")
+        wrong += [f"{path.relative_to(ROOT)}: '{found}', but there is the option {option}" for path in pages() for found in re.findall(words, path.read_text())]
+    return wrong
+
+
 if __name__ == "__main__":
-    problems = check_readme() + check_nouns() + check_fuzzers() + check_twice()
+    problems = check_readme() + check_nouns() + check_fuzzers() + check_twice() + check_denied()
     print("\n".join(problems) or "ok")
     sys.exit(bool(problems))

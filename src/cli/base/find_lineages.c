@@ -51,3 +51,17 @@ int vv_find_lineages(struct vv_store *store, struct vv_names *out)
 	vv_store_names_fini(&entries);
 	return rc;
 }
+
+int vv_find_lineages_open(struct vv_store *store, const char *name, struct vv_lineage *out)
+{
+	struct vv_names names = { 0 };
+	struct vv_err_state error;
+	int rc = vv_catalog_open(store, name, false, out);
+
+	if (rc != VV_ENOENT)
+		return rc;
+	vv_err_save(rc, &error);
+	rc = vv_find_lineages(store, &names);
+	vv_store_names_fini(&names);
+	return rc == VV_ENOENT ? rc : vv_err_restore(&error);
+}

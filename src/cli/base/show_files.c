@@ -149,6 +149,7 @@ static int print_kinds(const struct vv_show_files *s, struct vv_out *o)
 	int rc;
 
 	vv_text_table_init(&t, columns, "  ");
+	t.spare = "MERGED;INSTANCES;RATIO";
 	for (size_t i = 0; i < s->all.n_kinds; i++) {
 		const struct vv_manifest_kind *k = &s->all.kind[i];
 		struct vv_shape shape = { .ndim = k->ndim };

@@ -48,7 +48,7 @@ static bool parse_range(const char **s, struct vv_spec *out)
 	if (fine && dots)
 		fine = parse_epoch(dots + 2, (size_t)(end - dots - 2), &out->last, out->last_word);
 	*s = end;
-	return fine && (!out->first || !out->last || out->first <= out->last);
+	return fine;
 }
 
 static bool is_one(const struct vv_spec *spec)

@@ -13,6 +13,7 @@ void vv_summary_init(struct vv_summary *s)
 {
 	*s = (struct vv_summary){ 0 };
 	vv_text_table_init(&s->table, columns, "  ");
+	s->table.spare = "FOR OTHERS;KNOWN;LAYER";
 }
 
 void vv_summary_fini(struct vv_summary *s)

@@ -7,7 +7,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
+#include <unistd.h>
 
 struct vv_text vv_text_size(uint64_t bytes)
 {
@@ -168,9 +170,15 @@ struct vv_text_long vv_text_safe(const char *name)
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
+/* LEAST: the room for text below which it is not divided into lines */
+enum { COLUMNS = 32, LEAST = 16 };
+
 void vv_text_table_init(struct vv_text_table *t, const char *const *column, const char *indent)
 {
+	struct winsize w;
+
 	*t = (struct vv_text_table){ .column = column, .indent = indent };
+	t->window = ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
 	while (column[t->n_columns])
 		t->n_columns++;
 }
@@ -215,6 +223,12 @@ static size_t width(const char *s)
 	return n;
 }
 
+/* The columns to be printed, and their widths. */
+struct layout {
+	size_t wide[COLUMNS], last;
+	bool hidden[COLUMNS];
+};
+
 /* Is it text, followed by empty cells only? */
 static bool is_free(const struct vv_text_table *t, const char *const *cell, size_t c)
 {
@@ -225,37 +239,113 @@ static bool is_free(const struct vv_text_table *t, const char *const *cell, size
 	return t->column[c][0] == '<' && c + 1 < t->n_columns && k == t->n_columns;
 }
 
-static void print_row(const struct vv_text_table *t, const size_t *wide, const char *const *cell, size_t skip,
-		      struct vv_buf *out)
+static size_t row_width(const struct vv_text_table *t, const struct layout *l)
 {
-	vv_buf_printf(out, "%s", t->indent);
-	for (size_t c = 0; c < t->n_columns; c++) {
-		const char *s = cell[c] + skip;
-		int pad = width(s) < wide[c] ? (int)(wide[c] - width(s)) : 0;
-		bool left = t->column[c][0] == '<', ends = is_free(t, cell, c), last = ends || c + 1 == t->n_columns;
+	size_t n = width(t->indent);
 
-		vv_buf_printf(out, "%*s%s%*s", left ? 0 : pad, "", s, left && !last ? pad : 0, "");
-		vv_buf_printf(out, "%s", last ? "\n" : "  ");
-		if (ends)
-			break;
+	for (size_t c = 0; c < t->n_columns; c++)
+		n += l->hidden[c] ? 0 : l->wide[c] + (c < l->last ? 2 : 0);
+	return n;
+}
+
+static size_t find_column(const struct vv_text_table *t, const char *name, size_t len)
+{
+	size_t c = 0;
+
+	while (c < t->n_columns && (strlen(t->column[c] + 1) != len || memcmp(t->column[c] + 1, name, len) != 0))
+		c++;
+	return c;
+}
+
+static void leave_out(const struct vv_text_table *t, struct layout *l)
+{
+	const char *s = t->spare ? t->spare : "";
+
+	for (size_t len; t->window && *s && row_width(t, l) > t->window; s += len + (s[len] == ';')) {
+		size_t c;
+
+		len = strcspn(s, ";");
+		c = find_column(t, s, len);
+		if (c == t->n_columns)
+			continue;
+		l->hidden[c] = true;
+		while (l->last && l->hidden[l->last])
+			l->last--;
 	}
+}
+
+static void measure(const struct vv_text_table *t, struct layout *l)
+{
+	l->last = t->n_columns - 1;
+	for (size_t c = 0; c < t->n_columns; c++) {
+		l->wide[c] = t->bare ? 0 : width(t->column[c] + 1);
+		for (size_t i = c; i - c + t->n_columns <= t->n; i += t->n_columns)
+			if (width(t->cell[i]) > l->wide[c] && !is_free(t, (const char *const *)&t->cell[i - c], c))
+				l->wide[c] = width(t->cell[i]);
+	}
+	leave_out(t, l);
+}
+
+/* The bytes of s that fit into `room` columns: up to a blank, or all if there is none. */
+static size_t part(const char *s, size_t room)
+{
+	size_t at = 0, blank = 0, i = 0;
+
+	for (; s[i] && (at <= room || !blank); i++) {
+		if (s[i] == ' ' && i)
+			blank = i;
+		at += ((unsigned char)s[i] & 0xc0) != 0x80;
+	}
+	return at <= room || !blank ? i : blank;
+}
+
+/* Text of the last column, in as many lines as it needs. */
+static void print_last(const char *s, size_t at, size_t window, struct vv_buf *out)
+{
+	size_t n = window > at + LEAST ? part(s, window - at) : strlen(s);
+
+	vv_buf_add(out, s, n);
+	for (s += n; *s; s += n) {
+		s += *s == ' ';
+		n = part(s, window - at);
+		vv_buf_printf(out, "\n%*s%.*s", (int)at, "", (int)n, s);
+	}
+}
+
+static void print_row(const struct vv_text_table *t, const struct layout *l, const char *const *cell, size_t skip, struct vv_buf *out)
+{
+	size_t at = width(t->indent);
+
+	vv_buf_printf(out, "%s", t->indent);
+	for (size_t c = 0; c <= l->last; c++) {
+		const char *s = cell[c] + skip;
+		int pad = width(s) < l->wide[c] ? (int)(l->wide[c] - width(s)) : 0;
+		bool left = t->column[c][0] == '<', ends = is_free(t, cell, c);
+
+		if (l->hidden[c])
+			continue;
+		if (left && (ends || c == l->last)) {
+			print_last(s, at, t->window, out);
+			break;
+		}
+		vv_buf_printf(out, "%*s%s%*s%s", left ? 0 : pad, "", s, left ? pad : 0, "", c < l->last ? "  " : "");
+		at += l->wide[c] + 2;
+	}
+	while (out->n && out->p[out->n - 1] == ' ') /* the last cells may be empty */
+		out->n--;
+	vv_buf_printf(out, "\n");
 }
 
 int vv_text_table_print(const struct vv_text_table *t, struct vv_buf *out)
 {
-	size_t wide[32];
+	struct layout l = { .last = 0 };
 
-	if (t->failed || t->n_columns > sizeof(wide) / sizeof(wide[0]))
+	if (t->failed || !t->n_columns || t->n_columns > COLUMNS)
 		return vv_err_set(VV_ENOMEM, "no memory for a table");
-	for (size_t c = 0; c < t->n_columns; c++) {
-		wide[c] = t->bare ? 0 : width(t->column[c] + 1);
-		for (size_t i = c; i - c + t->n_columns <= t->n; i += t->n_columns)
-			if (width(t->cell[i]) > wide[c] && !is_free(t, (const char *const *)&t->cell[i - c], c))
-				wide[c] = width(t->cell[i]);
-	}
+	measure(t, &l);
 	if (!t->bare)
-		print_row(t, wide, t->column, 1, out);
+		print_row(t, &l, t->column, 1, out);
 	for (size_t i = 0; i + t->n_columns <= t->n; i += t->n_columns)
-		print_row(t, wide, (const char *const *)&t->cell[i], 0, out);
+		print_row(t, &l, (const char *const *)&t->cell[i], 0, out);
 	return vv_buf_check(out);
 }

@@ -35,6 +35,10 @@ struct vv_text_table { /* rows of cells, with columns as wide as needed */
 	size_t n, cap;
 	bool bare; /* without the headings */
 	bool failed;
+	/* The window of the standard output; 0: none. If the table is wider, these columns are left
+	 * out one by one, and then text in the last column continues in further lines. */
+	size_t window;
+	const char *spare; /* headings, as "PARENT;RANKS"; may be NULL */
 };
 
 void vv_text_table_init(struct vv_text_table *t, const char *const *column, const char *indent);

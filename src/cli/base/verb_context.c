@@ -2,6 +2,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cli/base/find_lineages.h"
 #include "engine/options.h"
 #include "engine/context.h"
 #include "engine/session/session.h"
@@ -91,7 +92,7 @@ int vv_verb_context_open_lineage(struct vv_verb_context *job, const struct vv_sp
 {
 	int rc = vv_verb_context_open_store(job);
 
-	return rc ? rc : vv_catalog_open(job->store, spec->lineage, false, out);
+	return rc ? rc : vv_find_lineages_open(job->store, spec->lineage, out);
 }
 
 /* The session's epochs are of files and images: none of this process's memory is watched or

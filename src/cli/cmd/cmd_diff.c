@@ -1,6 +1,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "cli/base/bar.h"
+#include "cli/base/find_lineages.h"
 #include "cli/base/verb_context.h"
 #include "cli/base/text.h"
 #include "engine/ranks/global_table.h"
@@ -246,7 +247,7 @@ static int open_side(struct vv_verb_context *job, struct cmd_diff_side *s, const
 	int rc = vv_spec_parse(text, VV_SPEC_EPOCH, &spec);
 
 	if (rc == 0)
-		rc = vv_catalog_open(s->store, spec.lineage, false, &s->lineage);
+		rc = vv_find_lineages_open(s->store, spec.lineage, &s->lineage);
 	if (rc == 0)
 		rc = vv_verb_context_epoch(job, &s->lineage, &spec, &s->epoch);
 	if (rc == 0)

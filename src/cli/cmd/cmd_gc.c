@@ -37,7 +37,7 @@ static int collect(struct vv_verb_context *job, const char *name)
 	struct vv_gc_report r = { 0 };
 	struct vv_lineage lin;
 	struct vv_bar bar;
-	int rc = vv_catalog_open(job->store, name, false, &lin);
+	int rc = vv_find_lineages_open(job->store, name, &lin);
 
 	if (rc == 0)
 		rc = vv_verb_context_lock(job, &lin);

@@ -81,7 +81,7 @@ static void row_lineage(struct vv_text_table *t, const char *name, const struct 
 		vv_text_cell(t, "%s", damaged ? vv_err_last() : "no epoch yet");
 		for (int i = 0; i < 3; i++)
 			vv_text_cell(t, "%s", "");
-		vv_text_cell(t, "%s", vv_text_size(disk).s);
+		vv_text_cell(t, "%s", damaged ? "" : vv_text_size(disk).s); /* a long message makes no column wider */
 		return;
 	}
 	vv_text_cell(t, "%" PRIu64, c->epoch);
@@ -103,6 +103,7 @@ static int list_lineages(struct vv_verb_context *job)
 	int rc = vv_find_lineages(job->store, &names);
 
 	vv_text_table_init(&t, columns, "");
+	t.spare = "RANKS;MEMORY";
 	t.bare = job->args->quiet;
 	vv_json_array(&job->json, "lineages");
 	for (size_t i = 0; rc == 0 && i < names.n; i++) {
@@ -270,6 +271,7 @@ static int print_epochs(struct vv_verb_context *job, const struct vv_lineage *li
 	int rc, found;
 
 	vv_text_table_init(&t, l->n_labels ? labelled : columns, "");
+	t.spare = "PARENT;RANKS;LAYER";
 	t.bare = job->args->quiet;
 	vv_json_text(&job->json, "lineage", lin->name);
 	vv_json_array(&job->json, "epochs");
@@ -300,7 +302,7 @@ static int list_epochs(struct vv_verb_context *job, uint64_t n)
 	if (at)
 		return vv_err_set(VV_EINVAL, "ls: it lists all epochs of '%.*s'; leave out '%s' ('varve show' shows one epoch)",
 				  (int)(at - job->args->operand[1]), job->args->operand[1], at);
-	rc = vv_catalog_open(job->store, job->args->operand[1], false, &lin);
+	rc = vv_find_lineages_open(job->store, job->args->operand[1], &lin);
 
 	if (rc)
 		return rc;

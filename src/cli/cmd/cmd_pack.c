@@ -99,7 +99,9 @@ static int list_files(const struct vv_args *args, struct vv_filelist *l)
 		rc = vv_filelist_add(l, args->operand[i]);
 	if (rc == 0 && from)
 		rc = vv_filelist_read(l, from);
-	if (rc == 0 && l->n == 0)
+	if (rc == 0 && l->n == 0 && (from || args->n_operands > 2))
+		rc = vv_err_set(VV_EINVAL, "pack: there is no file to pack in what was named: no epoch was stored");
+	else if (rc == 0 && l->n == 0)
 		rc = vv_err_set(VV_EINVAL, "pack: which files? name some, or a folder of them, or --files-from LIST");
 	if (rc == 0)
 		rc = vv_filelist_check(l);

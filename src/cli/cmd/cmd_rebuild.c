@@ -267,7 +267,7 @@ static const struct vv_args_option options[] = {
 
 const struct vv_cmd vv_cmd_rebuild = {
 	.name = "rebuild",
-	.operands = "LINEAGE STORE...",
+	.operands = "LINEAGE STORE STORE...",
 	.min = 3,
 	.max = SIZE_MAX,
 	.brief = "computes layers of lost stores from the others",

@@ -179,7 +179,7 @@ static void print_layer(struct vv_out *o, const struct view *w)
 	if (now != w->rank->file_len)
 		vv_out_printf(o, " (%s as written, before gc)", vv_text_size(w->rank->file_len).s);
 	vv_out_printf(o, "\n  head          %s, %s digests\n", hex(&w->rank->head).s, digest_name(h->digest_kind));
-	vv_out_printf(o, "  chain         %s%u; a restart reads %zu head%s, and blocks of %zu layer%s\n",
+	vv_out_printf(o, "  chain         %s%u; a restart reads %zu head%s and blocks of %zu layer%s\n",
 		      h->depth ? "depth " : "keyframe, depth ", h->depth, w->table.layers,
 		      w->table.layers == 1 ? "" : "s", w->n_sources, w->n_sources == 1 ? "" : "s");
 	vv_out_printf(o, "  blocked       %s\n", vv_text_duration((double)vv_head_stat(h, "ns.blocked") / 1e9).s);

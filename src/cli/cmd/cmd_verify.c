@@ -20,6 +20,10 @@ struct check { /* of a whole store */
 		struct vv_affected_epochs epochs;
 	} *affected;
 	size_t n_affected, affected_cap;
+	struct unread { /* a lineage that this user may not read */
+		char name[VV_NAME_LINEAGE_MAX + 1], *why;
+	} *unread;
+	size_t n_unread, unread_cap;
 };
 
 static void report_problem(void *arg, const char *problem)
@@ -131,6 +135,42 @@ static void put_affected(struct check *k)
 	vv_mem_free(k->affected);
 }
 
+/* It does not prevent the check of the other lineages. */
+static int keep_unread(struct check *k, const char *name)
+{
+	struct unread *u;
+	int rc = vv_mem_room(&k->unread, k->n_unread, &k->unread_cap, sizeof(*k->unread));
+
+	if (rc)
+		return rc;
+	u = &k->unread[k->n_unread];
+	snprintf(u->name, sizeof(u->name), "%s", name);
+	u->why = vv_mem_strdup(vv_err_last());
+	if (!u->why)
+		return VV_ENOMEM;
+	k->n_unread++;
+	vv_bar_clear(&k->bar);
+	if (!k->job->args->json)
+		fprintf(stderr, "varve: %s: %s\n", name, u->why);
+	return 0;
+}
+
+static void put_unread(struct check *k)
+{
+	struct vv_json *j = &k->job->json;
+
+	vv_json_array(j, "unread");
+	for (size_t i = 0; i < k->n_unread; i++) {
+		vv_json_object(j, NULL);
+		vv_json_text(j, "lineage", k->unread[i].name);
+		vv_json_text(j, "error", k->unread[i].why);
+		vv_json_end(j);
+		vv_mem_free(k->unread[i].why);
+	}
+	vv_json_end(j);
+	vv_mem_free(k->unread);
+}
+
 static void keep_result(const struct vv_lineage *lin, const struct vv_verify_report *r)
 {
 	struct vv_last_verify last = { .time_ns = vv_clock_wall_ns(), .problems = r->problems, .epochs = r->epochs };
@@ -147,7 +187,7 @@ static int verify_lineage(struct check *k, const char *name, struct vv_spec *spe
 	struct vv_verify_report r = { 0 };
 	struct vv_lineage lin;
 	uint64_t epoch;
-	int rc = vv_catalog_open(k->job->store, name, false, &lin);
+	int rc = vv_find_lineages_open(k->job->store, name, &lin);
 
 	if (rc == 0 && spec)
 		rc = vv_spec_look_up(spec, &lin);
@@ -176,21 +216,15 @@ static int verify_lineage(struct check *k, const char *name, struct vv_spec *spe
 static int verify_all(struct check *k)
 {
 	struct vv_names names = { 0 };
-	int rc = vv_find_lineages(k->job->store, &names), denied = 0;
+	int rc = vv_find_lineages(k->job->store, &names);
 
 	for (size_t i = 0; rc == 0 && i < names.n; i++) {
 		rc = verify_lineage(k, names.v[i].name, NULL);
-		if (rc != VV_EDENIED || i + 1 == names.n)
-			continue;
-		/* it does not prevent the check of the others */
-		vv_bar_clear(&k->bar);
-		if (!k->job->args->json)
-			fprintf(stderr, "varve: %s: %s\n", names.v[i].name, vv_err_last());
-		denied = rc;
-		rc = 0;
+		if (rc == VV_EDENIED)
+			rc = keep_unread(k, names.v[i].name);
 	}
 	vv_store_names_fini(&names);
-	return rc == 0 && denied ? vv_err_set(denied, "some lineages of '%s' were not checked: permission denied", k->job->store->url) : rc;
+	return rc;
 }
 
 static void put_sum(struct vv_json *j, const struct vv_verify_report *r)
@@ -223,8 +257,23 @@ static void print_sum(struct vv_out *o, const struct vv_verify_report *r)
 			      vv_text_size(r->unfinished.bytes).s, r->unfinished.n == 1 ? "it" : "them");
 }
 
+/* What was found in the other lineages stays in the output. */
+static int fail_unread(struct check *k, size_t n)
+{
+	int rc = vv_err_set(VV_EDENIED, "%zu lineage%s of '%s' could not be read and %s not checked: run the command as a user who may read %s", n,
+			    n == 1 ? "" : "s", k->job->store->url, n == 1 ? "was" : "were", n == 1 ? "it" : "them");
+
+	if (!k->job->args->json) {
+		vv_out_flush(&k->job->out);
+		fprintf(stderr, "varve: %s\n", vv_err_last());
+	}
+	vv_json_error(&k->job->json, rc);
+	return 2;
+}
+
 static int verify(struct check *k, struct vv_spec *spec)
 {
+	size_t n_unread;
 	int rc;
 
 	vv_json_array(&k->job->json, "problems");
@@ -232,13 +281,15 @@ static int verify(struct check *k, struct vv_spec *spec)
 	rc = spec ? verify_lineage(k, spec->lineage, spec) : verify_all(k);
 	vv_bar_fini(&k->bar);
 	vv_json_end(&k->job->json);
+	n_unread = k->n_unread;
 	put_affected(k);
+	put_unread(k);
 	if (rc)
 		return rc;
 	put_sum(&k->job->json, &k->sum);
 	if (!k->job->args->json && !k->job->args->quiet)
 		print_sum(&k->job->out, &k->sum);
-	return k->sum.problems ? 1 : 0;
+	return n_unread ? fail_unread(k, n_unread) : k->sum.problems ? 1 : 0;
 }
 
 static int run(struct vv_verb_context *job)

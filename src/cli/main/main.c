@@ -49,12 +49,17 @@ static int show_version(struct vv_out *o)
 /* Names the operand of the usage line that was not given. */
 static int miss(const struct vv_cmd *cmd, size_t given)
 {
-	const char *word = cmd->operands;
+	const char *word = cmd->operands, *first;
+	size_t len;
 
 	word += strncmp(word, "-- ", 3) == 0 ? 3 : 0;
+	first = word;
 	for (size_t i = 0; i < given; i++)
 		word += strcspn(word, " ") + 1;
-	return vv_err_set(VV_EINVAL, "%s: %.*s is missing; usage: varve %s [OPTION...] %s%s", cmd->name, (int)strcspn(word, " [."), word, cmd->name, cmd->operands,
+	len = strcspn(word, " [.");
+	while (first < word && (strncmp(first, word, len) != 0 || strcspn(first, " [.") != len))
+		first += strcspn(first, " ") + 1;
+	return vv_err_set(VV_EINVAL, "%s: %s%.*s is missing; usage: varve %s [OPTION...] %s%s", cmd->name, first < word ? "another " : "", (int)len, word, cmd->name, cmd->operands,
 			  given + 1 == cmd->min && strncmp(cmd->operands, "STORE", 5) == 0 ? " (STORE may be left out if VARVE_STORE is set)" : "");
 }
 

@@ -173,6 +173,7 @@ static int put_table(const struct vv_top *t, size_t rows, size_t left_out, struc
 		if (is_shown(c, left_out))
 			column[n++] = heads[c];
 	vv_text_table_init(&tab, column, "");
+	tab.window = 0; /* print_table leaves out columns */
 	for (size_t i = t->n_epochs; i-- > 0 && t->n_epochs - i <= rows;)
 		for (unsigned c = 0; c < COLUMNS; c++)
 			if (is_shown(c, left_out))

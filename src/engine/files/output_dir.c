@@ -334,7 +334,7 @@ int vv_output_dir_commit(struct vv_output_dir_file *f, bool replace)
 	int rc = fsync(f->fd) < 0 ? cannot_write(f) : 0;
 
 	if (rc == 0 && give_name(f, replace) < 0)
-		rc = vv_err_sys(errno, "cannot give '%s' its name", f->name);
+		rc = vv_err_sys(errno, errno == EEXIST ? "another process has made '%s' in the meantime, and it is kept" : "cannot give '%s' its name", f->name);
 	if (rc)
 		vv_output_dir_abort(f);
 	else

@@ -477,6 +477,9 @@ int vv_run_table_region(const struct vv_lineage *lin, const struct vv_run_table 
 	}
 	for (size_t k = 0; k < t->n && used < sizeof(list); k++)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s'%s'", k ? ", " : "", t->region[k].name);
+	if (t->ranks > 1)
+		return vv_err_set(VV_ENOENT, "epoch %" PRIu64 " of lineage '%s' has no region '%s' of rank %" PRIu32 ", which holds %s%s; each rank has its own regions",
+				  t->epoch, lin->name, name, t->rank, t->n ? list : "none", used >= sizeof(list) ? " ..." : "");
 	return vv_err_set(VV_ENOENT, "epoch %" PRIu64 " of lineage '%s' has no region '%s'; it holds %s%s", t->epoch,
 			  lin->name, name, t->n ? list : "none", used >= sizeof(list) ? " ..." : "");
 }

@@ -143,7 +143,7 @@ static int write_new(const char *tmp, const struct vv_buf *b)
 	int fd = vv_own_fds_open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666), rc = 0;
 
 	if (fd < 0)
-		return vv_err_sys(errno, "cannot create '%s'", tmp);
+		return vv_err_sys(errno, "cannot create '%s'%s", tmp, errno == ENOENT ? " (create the folder of the option metrics)" : "");
 	own = vv_fd_identity_named(tmp);
 	vv_fd_identity_guard(&file, vv_fs_real(), &own);
 	if (vv_fs_write_all(&file.fs, fd, &iov, 1, 0) < 0)
@@ -190,12 +190,15 @@ void vv_metrics_file_update(struct varve *v)
 	const char *folder = vv_conf_text(&v->ctx.conf, "metrics");
 	struct vv_metrics *m = &v->background->metrics;
 	struct vv_err_state error;
+	bool failed;
 
 	if (!folder[0])
 		return;
 	vv_err_save(0, &error);
 	m->epoch = v->tip.epoch;
-	if (write_file(v, folder) < 0)
+	failed = write_file(v, folder) < 0;
+	if (failed && !m->failed) /* not again for each epoch */
 		vv_log_warn("metrics are not written: %s", vv_err_last());
+	m->failed = failed;
 	vv_err_restore(&error);
 }

@@ -16,6 +16,7 @@ struct vv_metrics {
 	uint64_t bytes_new, bytes_stored, bytes_layers;
 	uint64_t blocked_ns, flush_ns;
 	uint64_t protected_epoch, bytes_parity, parity_ns; /* redundancy */
+	bool failed; /* the file could not be written the last time */
 };
 
 /* Adds an epoch with a known result. */

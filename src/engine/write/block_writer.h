@@ -34,8 +34,8 @@ struct vv_block_writer_options {
 	/* Limit for compression; with `copy`: of uncompressed bytes in progress. 0 = no limit. */
 	size_t memory;
 	const struct vv_delta_source *deltas; /* NULL: no block is stored as a difference */
-	/* Called on the writing thread: a block with this content is written. With NULL: nothing
-	 * more will be written. May be NULL. */
+	/* A block with this content is written. With NULL: nothing more will be written. Any thread
+	 * that writes blocks calls it, also those of the store, several at once. May be NULL. */
 	void (*stored)(void *arg, const struct vv_block_writer_tag_count *owed, int n);
 	void *arg;
 };

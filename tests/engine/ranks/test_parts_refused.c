@@ -64,6 +64,18 @@ static void plain(varve *v, uint32_t rank, uint32_t ranks, struct step *s)
 	OK(varve_protect(v, "T", s->T, 80));
 }
 
+static void plain_of_first(varve *v, uint32_t rank, uint32_t ranks, struct step *s)
+{
+	(void)ranks;
+	OK(varve_protect(v, rank == 0 ? "x" : "y", s->T, 80));
+}
+
+static void plain_of_second(varve *v, uint32_t rank, uint32_t ranks, struct step *s)
+{
+	(void)ranks;
+	OK(varve_protect(v, rank == 0 ? "y" : "x", s->T, 80));
+}
+
 static void shared(varve *v, uint32_t rank, uint32_t ranks, struct step *s)
 {
 	(void)rank, (void)ranks;
@@ -249,6 +261,8 @@ int main(void)
 	refuse(2, plain, VARVE_EMISMATCH, "'T'", "80 bytes", NULL);
 	write_by(2, plain);
 	refuse(3, block, VARVE_EMISMATCH, "'T'", "a region of one rank", "run it with 2 ranks");
+	write_by(2, plain_of_first);
+	refuse(2, plain_of_second, VARVE_ENOENT, "region '", "' of rank ", "each rank has its own regions");
 	write_by(2, overlap);
 	refuse(3, block, VARVE_EMISMATCH, "'T'", "rank 0 ('T') and rank 1 ('T')", "(40)");
 	accept(2, overlap); /* the same parts: as plain regions */
