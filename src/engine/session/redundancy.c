@@ -24,7 +24,7 @@ static struct vv_redundancy *of(const struct varve *v)
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-/* A decimal number from 1 to 99 at *s, which moves past it; 0: none. */
+/* A decimal number of at most two digits at *s, which moves past it; 0: none. */
 static unsigned number(const char **s)
 {
 	unsigned n = 0, digits = 0;
@@ -49,7 +49,9 @@ static bool parse(const char *text, unsigned *k, unsigned *m)
 	} else if (strncmp(text, "rs:", 3) == 0) {
 		text += 3;
 		*k = number(&text);
-		*m = *text++ == '+' ? number(&text) : 0;
+		if (*text++ != '+')
+			return false;
+		*m = number(&text);
 	} else {
 		return false;
 	}
@@ -62,7 +64,7 @@ int vv_redundancy_configure(struct varve *v)
 
 	if (parse(text, &of(v)->domains.k, &of(v)->domains.m))
 		return 0;
-	return vv_err_set(VV_EINVAL, "redundancy = %s (%s): none, partner, xor:N or rs:K+M, with N and K + M at most %d and M at most 16", text,
+	return vv_err_set(VV_EINVAL, "redundancy = %s (%s): none, partner, xor:N or rs:K+M, with N from 2, K and M from 1, N and K + M at most %d, and M at most 16", text,
 			  vv_conf_origin(&v->ctx.conf, "redundancy"), VV_ERASURE_BLOCKS);
 }
 

@@ -222,8 +222,25 @@ static void check_protected(void)
 	hosts_end(r);
 }
 
+static void check_option(void)
+{
+	static const char *const wrong[] = { "", "rs:", "rs:6", "rs:6+", "rs:0+1", "rs:1+0", "rs:300+300", "rs:60+16", "rs:6+17", "rs:6+2 ",
+					     "xor:", "xor:0", "xor:1", "xor:65", "partner:2", "RS:6+2", "raid" };
+	struct varve_comm self = { .rank = 0, .size = 1 };
+	char options[100];
+	varve *v = NULL;
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		must_begin("redundancy='%s'", wrong[i]);
+		snprintf(options, sizeof(options), "log=error redundancy='%s'", wrong[i]);
+		CHECK_EQ(varve_open_comm(&self, "store", "job", options, &v), VARVE_EINVAL);
+		MUST(v == NULL && strstr(varve_last_error(), "none, partner, xor:N or rs:K+M, with N from 2"));
+	}
+}
+
 int main(void)
 {
+	check_option();
 	check_protected();
 	check_all(2, 1, "mode=async redundancy=partner failure-domain=store log=error", true);
 	check_all(3, 1, "mode=sync redundancy=partner failure-domain=store log=error", true);
