@@ -142,7 +142,7 @@ static void tell(const struct varve *v, const struct vv_parity_report *r, bool s
 
 static int rebuild(struct varve *v, uint64_t last, bool scan, struct vv_parity_report *r)
 {
-	int rc = vv_parity_ranks_rebuild(&v->ctx, last, scan, r);
+	int rc = vv_parity_ranks_rebuild(&v->ctx, &of(v)->domains, last, scan, r);
 
 	vv_parity_sets_free_report(&of(v)->lost);
 	of(v)->lost = *r;
@@ -287,26 +287,27 @@ void vv_redundancy_ask_again(struct varve *v)
 }
 
 /* May the next epoch refer to what is stored? The continued epoch and the newest one must be protected
- * with all that they refer to. */
+ * with all that they refer to. So must all layers be that the index of known content may name; a job
+ * that died in a checkpoint leaves others. */
 int vv_redundancy_ask(struct varve *v, uint64_t parent)
 {
 	struct vv_redundancy *r = v->ctx.group ? of(v) : NULL;
-	uint64_t newest = r ? r->newest_at_open : 0, since = 1, other = 1;
+	struct vv_parity_answer own = { 0 }, other = { .since = 1 };
+	uint64_t newest = r ? r->newest_at_open : 0;
 	int rc = 0;
 
 	if (!r || !r->domains.k)
 		return 0;
-	if (parent)
-		rc = vv_parity_ranks_ask(&v->ctx, parent, &since);
+	rc = vv_parity_ranks_ask(&v->ctx, &r->domains, parent, &own);
 	if (rc == 0 && newest && newest != parent)
-		rc = vv_parity_ranks_ask(&v->ctx, newest, &other);
+		rc = vv_parity_ranks_ask(&v->ctx, &r->domains, newest, &other);
 	if (rc)
 		return rc;
 	r->asked = true;
-	atomic_store(&r->epoch, since ? parent : 0);
-	r->base = since && other;
+	atomic_store(&r->epoch, own.since ? parent : 0);
+	r->base = own.since && other.since;
 	r->wants_full = !r->base;
-	vv_tip_refer_from(v, r->base ? since > other ? since : other : 0);
+	vv_tip_refer_from(v, r->base ? own.since > other.since ? own.since : other.since : 0);
 	return 0;
 }
 
