@@ -245,8 +245,10 @@ static int protect_next(struct varve *v)
 				     r->base ? v->tip.oldest + !v->tip.oldest : 0, &built);
 	if (rc)
 		return vv_err_context(rc, "parity of epoch %" PRIu64, r->todo.epoch[0]);
-	if (r->base)
+	if (r->base) {
 		atomic_store(&r->epoch, r->todo.epoch[0]);
+		r->spared = r->todo.epoch[0];
+	}
 	vv_metrics_file_count_parity(&v->background->metrics, atomic_load(&r->epoch), built.parity_bytes, vv_clock_s() - start);
 	r->todo.n--;
 	memmove(r->todo.epoch, r->todo.epoch + 1, r->todo.n * sizeof(*r->todo.epoch));
@@ -274,6 +276,7 @@ void vv_redundancy_run(struct varve *v)
 		r->failures = 0;
 		r->base = false;
 		r->wants_full = true;
+		r->spared = 0; /* the disk may be full */
 	}
 	vv_err_restore(&error);
 }
@@ -305,6 +308,7 @@ int vv_redundancy_ask(struct varve *v, uint64_t parent)
 		return rc;
 	r->asked = true;
 	atomic_store(&r->epoch, own.since ? parent : 0);
+	r->spared = own.complete;
 	r->base = own.since && other.since;
 	r->wants_full = !r->base;
 	vv_tip_refer_from(v, r->base ? own.since > other.since ? own.since : other.since : 0);
@@ -333,6 +337,11 @@ int vv_redundancy_prepare(struct varve *v, int rc)
 	r->base = true;
 	r->wants_full = false;
 	return 0;
+}
+
+uint64_t vv_redundancy_spared(const struct varve *v)
+{
+	return v->ctx.group && of(v)->domains.k ? of(v)->spared : 0;
 }
 
 int vv_redundancy_limit(struct varve *v, int rc, uint64_t bytes, uint64_t needed)

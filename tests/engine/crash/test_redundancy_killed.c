@@ -267,6 +267,7 @@ int main(int argc, char **argv)
 		{ 5, 2, "mode=async redundancy=rs:3+2 failure-domain=store log=error", true },
 		{ 8, 2, "mode=async redundancy=rs:6+2 failure-domain=store log=error", true },
 		{ 7, 1, "mode=async redundancy=xor:3 failure-domain=store log=error keep=2", false },
+		{ 4, 1, "mode=sync redundancy=xor:4 failure-domain=store log=error keep=1", true },
 	};
 	static const char *const checkpoint[] = { "placed", "stored", "reported", "ruled", "concluded", "parity made", "layers rebuilt", "parity stored" };
 	static const char *const rebuild[] = { "parity made", "layers rebuilt", "parity stored" };
