@@ -76,6 +76,8 @@ with tempfile.TemporaryDirectory() as top:
         next((now / store).glob(f"heat/*/*2.r{rank}-of-4.parity")).unlink()
     assert "3 objects written" in command(now)
     same(top)
+    wrong = subprocess.run([build / "varve", "rebuild", "heat", "s0"], cwd=now, capture_output=True, text=True)
+    assert wrong.returncode == 2 and "rebuild: STORE is missing" in wrong.stderr, wrong
     for name in NAMES[1:]:
         shutil.rmtree(now / name)
         (now / name).mkdir()

@@ -52,8 +52,8 @@ static int miss(const struct vv_cmd *cmd, size_t given)
 	const char *word = cmd->operands;
 
 	word += strncmp(word, "-- ", 3) == 0 ? 3 : 0;
-	for (size_t i = 0; i < given; i++)
-		word += strcspn(word, " ") + 1;
+	for (size_t i = 0; i < given && strchr(word, ' '); i++) /* the last one may be needed several times */
+		word = strchr(word, ' ') + 1;
 	return vv_err_set(VV_EINVAL, "%s: %.*s is missing; usage: varve %s [OPTION...] %s%s", cmd->name, (int)strcspn(word, " [."), word, cmd->name, cmd->operands,
 			  given + 1 == cmd->min && strncmp(cmd->operands, "STORE", 5) == 0 ? " (STORE may be left out if VARVE_STORE is set)" : "");
 }
