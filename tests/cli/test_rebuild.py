@@ -75,6 +75,17 @@ with tempfile.TemporaryDirectory() as top:
         file.write(b"damage")
     assert "1 objects written" in command(now, "--scan")
     same(top)
+    # The layer's checks are lost with its parity: the damage is found before other parity is made from it.
+    with layer.open("r+b") as file:
+        for place in range(900, layer.stat().st_size - 6, 4096):
+            file.seek(place)
+            file.write(b"damage")
+    for store, rank in (("s1", 1), ("s2", 2)):
+        next((now / store).glob(f"heat/*/*2.r{rank}-of-4.parity")).unlink()
+    assert "3 objects written" in command(now)
+    same(top)
+    wrong = subprocess.run([build / "varve", "rebuild", "heat", "s0"], cwd=now, capture_output=True, text=True)
+    assert wrong.returncode == 2 and "rebuild: STORE is missing" in wrong.stderr, wrong
     for name in NAMES[1:]:
         shutil.rmtree(now / name)
         (now / name).mkdir()

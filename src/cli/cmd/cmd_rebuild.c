@@ -125,7 +125,11 @@ static int list_all(struct rebuild *b)
 	int rc = 0;
 
 	vv_parity_sets_fini(&b->sets);
-	b->sets = (struct vv_parity_sets){ .io = { .lineage = b->lineage }, .target = choose_target, .arg = b };
+	b->sets = (struct vv_parity_sets){ .io = { .lineage = b->lineage }, .target = choose_target, .arg = b, .places = (uint32_t)b->n,
+					   .domain = vv_mem_new(b->n, sizeof(*b->sets.domain)) };
+	rc = b->sets.domain ? 0 : VV_ENOMEM;
+	for (uint32_t i = 0; rc == 0 && i < b->n; i++)
+		b->sets.domain[i] = i;
 	for (size_t i = 0; rc == 0 && i < b->n; i++) {
 		struct vv_listing l = { 0 };
 
@@ -198,11 +202,8 @@ static void tell_epoch(struct rebuild *b, uint64_t epoch, const char *scheme, si
 /* Each store is a failure domain. *worst: of all epochs. */
 static int tell_all(struct rebuild *b, int *worst)
 {
-	uint32_t *domain = vv_mem_new(b->n, sizeof(*domain));
-	int rc = domain ? 0 : VV_ENOMEM;
+	int rc = 0;
 
-	for (uint32_t i = 0; domain && i < b->n; i++)
-		domain[i] = i;
 	vv_json_array(&b->job->json, "epochs");
 	for (uint64_t e = vv_parity_sets_next(&b->sets, 0); rc == 0 && e; e = vv_parity_sets_next(&b->sets, e)) {
 		char scheme[VV_PARITY_SCHEME] = "?";
@@ -212,11 +213,11 @@ static int tell_all(struct rebuild *b, int *worst)
 
 		vv_parity_sets_epoch(&b->sets, e, &missing);
 		rc = vv_parity_sets_load(&b->sets, e, &j, &n);
-		survives = n ? vv_parity_job_survives(&j[0], domain) : -1;
+		survives = n ? vv_parity_job_survives(&j[0], b->sets.domain) : -1;
 		if (n)
 			vv_parity_sets_scheme(j[0].head.k, j[0].head.m, scheme);
 		for (size_t i = 0; i < n; i++) {
-			int one = vv_parity_job_survives(&j[i], domain);
+			int one = vv_parity_job_survives(&j[i], b->sets.domain);
 
 			survives = one < survives ? one : survives;
 			vv_parity_job_fini(&j[i]);
@@ -227,7 +228,6 @@ static int tell_all(struct rebuild *b, int *worst)
 			tell_epoch(b, e, scheme, missing, survives);
 	}
 	vv_json_end(&b->job->json);
-	vv_mem_free(domain);
 	return rc;
 }
 

@@ -54,8 +54,8 @@ static int miss(const struct vv_cmd *cmd, size_t given)
 
 	word += strncmp(word, "-- ", 3) == 0 ? 3 : 0;
 	first = word;
-	for (size_t i = 0; i < given; i++)
-		word += strcspn(word, " ") + 1;
+	for (size_t i = 0; i < given && strchr(word, ' '); i++) /* the last one may be needed several times */
+		word = strchr(word, ' ') + 1;
 	len = strcspn(word, " [.");
 	while (first < word && (strncmp(first, word, len) != 0 || strcspn(first, " [.") != len))
 		first += strcspn(first, " ") + 1;

@@ -408,7 +408,7 @@ static bool is_all_read(const struct build *b, size_t member)
 }
 
 /* The checks of a layer's blocks, if this process has seen all of them; else NULL. */
-static const uint64_t *layer_checks(const struct build *b, size_t member)
+static uint64_t *layer_checks(const struct build *b, size_t member)
 {
 	if (b->layer[member].put)
 		return b->layer[member].check;
@@ -450,7 +450,7 @@ static int check_layer(const struct build *b, size_t member)
 			  "another one is damaged", b->j->head.layer[member].rank, b->j->head.epoch);
 }
 
-/* Parity that is written anew gets the checks of its rank's layer, if that is in this store. */
+/* Reads what was not read of a layer in this store. */
 static int read_layer(struct build *b, size_t member)
 {
 	const struct vv_parity_job *j = b->j;
@@ -469,26 +469,32 @@ static int read_layer(struct build *b, size_t member)
 	return rc;
 }
 
-static bool is_layer_intact(const struct build *b, size_t member)
+/* Blocks of a layer without checks were taken as they are, and parity gets the checks of its rank's
+ * layer: the digest of the whole layer must be right. */
+static int check_source(struct build *b, size_t member)
 {
+	const struct vv_parity_file *f = &b->file[member];
 	struct vv_digest found;
+	int rc;
 
+	if (!b->parity[member].put && (!f->layer || f->checks.n_data))
+		return 0;
+	rc = layer_checks(b, member) ? 0 : read_layer(b, member);
+	if (rc || !layer_checks(b, member)) /* the layer is in another store */
+		return rc;
 	vv_parity_layer_digest(layer_checks(b, member), b->j->data[member].n_blocks, &found);
-	return vv_digest_equal(&found, &b->j->digest[member]);
+	if (vv_digest_equal(&found, &b->j->digest[member]))
+		return 0;
+	return vv_err_set(VV_EDAMAGED, "the layer of rank %u of epoch %" PRIu64 " is not as parity was made over it", b->j->head.layer[member].rank,
+			  b->j->head.epoch);
 }
 
 static int end_parity(struct build *b, size_t member)
 {
 	struct output *w = &b->parity[member];
-	struct vv_parity_checks c = { .n_parity = w->n, .parity = w->check, .digest = b->j->digest };
-	int rc = layer_checks(b, member) ? 0 : read_layer(b, member);
+	struct vv_parity_checks c = { .n_parity = w->n, .parity = w->check, .data = layer_checks(b, member), .digest = b->j->digest };
 
-	if (rc)
-		return rc;
-	if (layer_checks(b, member) && is_layer_intact(b, member)) {
-		c.n_data = b->j->data[member].n_blocks;
-		c.data = b->layer[member].put ? b->layer[member].check : b->file[member].found;
-	}
+	c.n_data = c.data ? b->j->data[member].n_blocks : 0;
 	vv_parity_checks_put(&c, b->j->head.n_layers, &w->b);
 	return flush(w);
 }
@@ -498,8 +504,7 @@ static int end_outputs(struct build *b)
 	int rc = b->rc;
 
 	for (size_t i = 0; rc == 0 && i < b->j->head.n_layers; i++) {
-		if (b->layer[i].put)
-			rc = check_layer(b, i);
+		rc = b->layer[i].put ? check_layer(b, i) : check_source(b, i);
 		if (rc == 0 && b->parity[i].put)
 			rc = end_parity(b, i);
 	}

@@ -193,23 +193,6 @@ static int get_names(struct vv_parity_sets *s, const uint8_t *p, size_t n, uint3
 	return rc;
 }
 
-static int gather_names(struct vv_context *ctx, struct vv_parity_sets *s)
-{
-	enum { MOST = 1 << 30 };
-	struct vv_group *g = ctx->group;
-	struct vv_exchange m = { 0 };
-	struct vv_buf b = { 0 };
-	int rc = vv_group_leads_storage_node(g) ? put_names(&ctx->lineage, &b) : 0;
-
-	rc = vv_exchange_gather(&m, g, rc, b.p, b.n, MOST);
-	for (uint32_t r = 0; rc == 0 && r < g->size; r++)
-		rc = m.in_len[r] ? get_names(s, vv_exchange_from(&m, g, r), (size_t)m.in_len[r], r) : 0;
-	vv_parity_sets_sort(s);
-	vv_buf_fini(&b);
-	vv_exchange_free(&m, g);
-	return vv_group_agree(g, g->comm, rc);
-}
-
 /* The ranks of one storage node stay together. The store of the rank that has their lowest number now
  * gets their layers. */
 static uint32_t choose_target(void *arg, uint64_t epoch, const struct vv_parity_layer *l)
@@ -219,6 +202,37 @@ static uint32_t choose_target(void *arg, uint64_t epoch, const struct vv_parity_
 
 	(void)epoch;
 	return g->storage_node[lowest % g->size];
+}
+
+/* A session without redundancy has no names of domains: each storage node is one. */
+static int begin_sets(const struct vv_context *ctx, const struct vv_parity_domains *d, struct vv_parity_sets *s)
+{
+	struct vv_group *g = ctx->group;
+
+	*s = (struct vv_parity_sets){ .io = { g, g->comm, &ctx->lineage }, .target = choose_target, .arg = g, .places = g->size,
+				      .domain = vv_mem_new(g->size, sizeof(*s->domain)) };
+	for (uint32_t r = 0; s->domain && r < g->size; r++)
+		s->domain[r] = g->storage_node[r] != r ? VV_PARITY_NO_PLACE : d->number ? d->number[r] : r;
+	return s->domain ? 0 : VV_ENOMEM;
+}
+
+static int gather_names(struct vv_context *ctx, const struct vv_parity_domains *d, struct vv_parity_sets *s)
+{
+	enum { MOST = 1 << 30 };
+	struct vv_group *g = ctx->group;
+	struct vv_exchange m = { 0 };
+	struct vv_buf b = { 0 };
+	int rc = begin_sets(ctx, d, s);
+
+	if (rc == 0 && vv_group_leads_storage_node(g))
+		rc = put_names(&ctx->lineage, &b);
+	rc = vv_exchange_gather(&m, g, rc, b.p, b.n, MOST);
+	for (uint32_t r = 0; rc == 0 && r < g->size; r++)
+		rc = m.in_len[r] ? get_names(s, vv_exchange_from(&m, g, r), (size_t)m.in_len[r], r) : 0;
+	vv_parity_sets_sort(s);
+	vv_buf_fini(&b);
+	vv_exchange_free(&m, g);
+	return vv_group_agree(g, g->comm, rc);
 }
 
 /* With the record of the epoch, if it still has one. */
@@ -232,12 +246,12 @@ static int bring_back(const struct vv_parity_sets *s, struct vv_context *ctx, ui
 	return spread == VV_EDAMAGED ? 0 : spread;
 }
 
-int vv_parity_ranks_rebuild(struct vv_context *ctx, uint64_t last, bool scan, struct vv_parity_report *out)
+int vv_parity_ranks_rebuild(struct vv_context *ctx, const struct vv_parity_domains *d, uint64_t last, bool scan,
+			    struct vv_parity_report *out)
 {
-	struct vv_group *g = ctx->group;
-	struct vv_parity_sets s = { .io = { g, g->comm, &ctx->lineage }, .target = choose_target, .arg = g };
+	struct vv_parity_sets s;
 	size_t missing = 0;
-	int rc = gather_names(ctx, &s);
+	int rc = gather_names(ctx, d, &s);
 
 	for (uint64_t e = vv_parity_sets_next(&s, 0); rc == 0 && e && e <= last; e = vv_parity_sets_next(&s, e))
 		if (vv_parity_sets_epoch(&s, e, &missing) && (missing || scan))
@@ -246,26 +260,51 @@ int vv_parity_ranks_rebuild(struct vv_context *ctx, uint64_t last, bool scan, st
 	return rc;
 }
 
-int vv_parity_ranks_ask(struct vv_context *ctx, uint64_t epoch, uint64_t *since)
+/* The sets of the epoch have all of its layers, the same `since`, and bear the losses that a new epoch
+ * bears. Otherwise the result is 0. */
+static int ask_sets(const struct vv_parity_sets *s, const struct vv_parity_domains *d, uint64_t epoch, uint64_t *since)
 {
-	struct vv_group *g = ctx->group;
-	struct vv_parity_sets s = { .io = { g, g->comm, &ctx->lineage }, .target = choose_target, .arg = g };
 	struct vv_parity_job *j = NULL;
-	size_t missing = 1, n = 0, layers = 0;
-	uint32_t ranks = 0;
-	int rc = gather_names(ctx, &s);
+	size_t missing = 0, n = 0, layers = 0;
+	uint32_t ranks = vv_parity_sets_epoch(s, epoch, &missing);
+	int rc = ranks && !missing ? vv_parity_sets_load(s, epoch, &j, &n) : 0;
 
-	if (rc == 0)
-		ranks = vv_parity_sets_epoch(&s, epoch, &missing);
-	if (rc == 0 && ranks && !missing)
-		rc = vv_parity_sets_load(&s, epoch, &j, &n);
 	*since = n ? j[0].head.since : 0;
 	for (size_t i = 0; i < n; i++) {
-		layers += j[i].head.since == *since ? j[i].head.n_layers : 0;
+		unsigned most = d->m < j[i].head.m ? d->m : j[i].head.m;
+
+		if (j[i].head.since == *since && vv_parity_job_survives(&j[i], s->domain) >= (int)most)
+			layers += j[i].head.n_layers;
 		vv_parity_job_fini(&j[i]);
 	}
 	vv_mem_free(j);
-	vv_parity_sets_fini(&s);
 	*since = ranks && layers == ranks ? *since : 0;
+	return rc;
+}
+
+static uint64_t newest_complete(const struct vv_parity_sets *s)
+{
+	uint64_t newest = 0;
+	size_t missing = 0;
+
+	for (uint64_t e = vv_parity_sets_next(s, 0); e; e = vv_parity_sets_next(s, e))
+		if (vv_parity_sets_epoch(s, e, &missing) && !missing)
+			newest = e;
+	return newest;
+}
+
+int vv_parity_ranks_ask(struct vv_context *ctx, const struct vv_parity_domains *d, uint64_t epoch, struct vv_parity_answer *out)
+{
+	struct vv_parity_sets s;
+	int rc = gather_names(ctx, d, &s);
+
+	*out = (struct vv_parity_answer){ .since = 1 };
+	if (rc == 0 && epoch)
+		rc = ask_sets(&s, d, epoch, &out->since);
+	if (rc == 0 && out->since && vv_parity_sets_is_partial(&s, out->since))
+		out->since = 0;
+	if (rc == 0)
+		out->complete = newest_complete(&s);
+	vv_parity_sets_fini(&s);
 	return rc;
 }

@@ -21,8 +21,15 @@ int vv_parity_ranks_protect(struct vv_context *ctx, struct vv_comm *c, const str
 			    struct vv_parity_built *out);
 /* Writes the lost objects of all epochs up to `last` again; with `scan` also those with damaged
  * blocks. */
-int vv_parity_ranks_rebuild(struct vv_context *ctx, uint64_t last, bool scan, struct vv_parity_report *out);
-/* *since: as in the epoch's parity; 0 if that is not complete. */
-int vv_parity_ranks_ask(struct vv_context *ctx, uint64_t epoch, uint64_t *since);
+int vv_parity_ranks_rebuild(struct vv_context *ctx, const struct vv_parity_domains *d, uint64_t last, bool scan,
+			    struct vv_parity_report *out);
+struct vv_parity_answer {
+	/* As in the epoch's parity, or 1 for no epoch. 0: some layers from there on have no parity, or the
+	 * epoch bears fewer losses than new ones will. */
+	uint64_t since;
+	uint64_t complete; /* the newest epoch with all layers and parity; 0: none */
+};
+
+int vv_parity_ranks_ask(struct vv_context *ctx, const struct vv_parity_domains *d, uint64_t epoch, struct vv_parity_answer *out);
 
 #endif

@@ -54,6 +54,7 @@ void vv_parity_sets_sort(struct vv_parity_sets *s)
 void vv_parity_sets_fini(struct vv_parity_sets *s)
 {
 	vv_mem_free(s->v);
+	vv_mem_free(s->domain);
 	*s = (struct vv_parity_sets){ 0 };
 }
 
@@ -84,6 +85,16 @@ uint32_t vv_parity_sets_epoch(const struct vv_parity_sets *s, uint64_t epoch, si
 	for (uint32_t r = 0; r < ranks; r++)
 		*missing += (find(s, vv_run_layer(epoch, r), 0) == s->n) + (find(s, vv_run_layer(epoch, r), ranks) == s->n);
 	return ranks;
+}
+
+bool vv_parity_sets_is_partial(const struct vv_parity_sets *s, uint64_t from)
+{
+	size_t missing = 0;
+
+	for (size_t i = end_of_epoch(s, from - 1); i < s->n; i = end_of_epoch(s, vv_run_epoch(s->v[i].layer)))
+		if (!vv_parity_sets_epoch(s, vv_run_epoch(s->v[i].layer), &missing) || missing)
+			return true;
+	return false;
 }
 
 uint64_t vv_parity_sets_next(const struct vv_parity_sets *s, uint64_t epoch)
@@ -315,16 +326,54 @@ static int report_lost(const struct vv_parity_job *j, struct vv_parity_report *o
 	return 0;
 }
 
+static bool is_in(const struct vv_parity_sets *s, const struct vv_parity_object *o, uint32_t domain)
+{
+	return (o->there || o->wanted) && s->domain[o->to] == domain;
+}
+
+/* Has the domain, now or soon, an object of a member from another domain than that of member i? */
+static bool is_taken(const struct vv_parity_sets *s, const struct vv_parity_job *j, size_t i, uint32_t domain)
+{
+	for (size_t k = 0; k < j->head.n_layers; k++)
+		if (j->head.layer[k].domain != j->head.layer[i].domain &&
+		    (is_in(s, &j->data[k], domain) || is_in(s, &j->parity[k], domain)))
+			return true;
+	return false;
+}
+
+/* The place of the member's other object, or its own place now, or the first one in a domain that has
+ * nothing of other members. So the set bears as many losses as before, if there are enough domains. */
+static uint32_t choose_place(const struct vv_parity_sets *s, const struct vv_parity_job *j, size_t i)
+{
+	uint32_t home;
+
+	if (j->data[i].there || j->parity[i].there)
+		return j->data[i].there ? j->data[i].place : j->parity[i].place;
+	home = s->target(s->arg, j->head.epoch, &j->head.layer[i]);
+	if (!is_taken(s, j, i, s->domain[home]))
+		return home;
+	for (uint32_t p = 0; p < s->places; p++)
+		if (s->domain[p] != VV_PARITY_NO_PLACE && !is_taken(s, j, i, s->domain[p]))
+			return p;
+	return home;
+}
+
 static bool want(const struct vv_parity_sets *s, struct vv_parity_job *j)
 {
 	bool any = false;
 
 	for (size_t i = 0; i < j->head.n_layers; i++) {
+		j->data[i].wanted = j->parity[i].wanted = false;
+		j->data[i].to = j->data[i].place;
+		j->parity[i].to = j->parity[i].place;
+	}
+	for (size_t i = 0; i < j->head.n_layers; i++) {
 		struct vv_parity_object *pair[2] = { &j->data[i], &j->parity[i] };
+		uint32_t to = choose_place(s, j, i);
 
 		for (int k = 0; k < 2; k++) {
 			pair[k]->wanted = !pair[k]->there || pair[k]->bad;
-			pair[k]->to = pair[k]->there ? pair[k]->place : s->target(s->arg, j->head.epoch, &j->head.layer[i]);
+			pair[k]->to = pair[k]->there ? pair[k]->place : to;
 			any |= pair[k]->wanted;
 		}
 	}

@@ -12,13 +12,17 @@ struct vv_parity_holder { /* an object in a store */
 	uint32_t place;
 };
 
+#define VV_PARITY_NO_PLACE UINT32_MAX
+
 struct vv_parity_sets {
 	struct vv_parity_io io;
 	struct vv_parity_holder *v; /* by epoch, layers before parity, then by rank and place */
 	size_t n, cap;
-	/* Where lost objects go: the place for a rank of the epoch, by the storage node that it had. */
+	/* Where lost objects go: the place for a rank of the epoch, by the storage node that it had. If
+	 * its failure domain has a part of the same set, they go to a domain that has none. */
 	uint32_t (*target)(void *arg, uint64_t epoch, const struct vv_parity_layer *l);
 	void *arg;
+	uint32_t places, *domain; /* of each place: its failure domain, or VV_PARITY_NO_PLACE */
 };
 
 struct vv_parity_report {
@@ -37,6 +41,8 @@ void vv_parity_sets_fini(struct vv_parity_sets *s);
 /* The number of ranks of an epoch that has parity; 0: it has none. *missing: objects that no place
  * has. */
 uint32_t vv_parity_sets_epoch(const struct vv_parity_sets *s, uint64_t epoch, size_t *missing);
+/* Has an epoch from this one on layers without parity, or only a part of its objects? */
+bool vv_parity_sets_is_partial(const struct vv_parity_sets *s, uint64_t from);
 /* The next epoch with parity above this one; 0: there is none. */
 uint64_t vv_parity_sets_next(const struct vv_parity_sets *s, uint64_t epoch);
 

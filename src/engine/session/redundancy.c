@@ -20,7 +20,7 @@ static struct vv_redundancy *of(const struct varve *v)
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-/* A decimal number from 1 to 99 at *s, which moves past it; 0: none. */
+/* A decimal number of at most two digits at *s, which moves past it; 0: none. */
 static unsigned number(const char **s)
 {
 	unsigned n = 0, digits = 0;
@@ -45,7 +45,9 @@ static bool parse(const char *text, unsigned *k, unsigned *m)
 	} else if (strncmp(text, "rs:", 3) == 0) {
 		text += 3;
 		*k = number(&text);
-		*m = *text++ == '+' ? number(&text) : 0;
+		if (*text++ != '+')
+			return false;
+		*m = number(&text);
 	} else {
 		return false;
 	}
@@ -58,7 +60,7 @@ int vv_redundancy_configure(struct varve *v)
 
 	if (parse(text, &of(v)->domains.k, &of(v)->domains.m))
 		return 0;
-	return vv_err_set(VV_EINVAL, "redundancy = %s (%s): none, partner, xor:N or rs:K+M, with N and K + M at most %d and M at most 16", text,
+	return vv_err_set(VV_EINVAL, "redundancy = %s (%s): none, partner, xor:N or rs:K+M, with N from 2, K and M from 1, N and K + M at most %d, and M at most 16", text,
 			  vv_conf_origin(&v->ctx.conf, "redundancy"), VV_ERASURE_BLOCKS);
 }
 
@@ -136,7 +138,7 @@ static void tell(const struct varve *v, const struct vv_parity_report *r, bool s
 
 static int rebuild(struct varve *v, uint64_t last, bool scan, struct vv_parity_report *r)
 {
-	int rc = vv_parity_ranks_rebuild(&v->ctx, last, scan, r);
+	int rc = vv_parity_ranks_rebuild(&v->ctx, &of(v)->domains, last, scan, r);
 
 	vv_parity_sets_free_report(&of(v)->lost);
 	of(v)->lost = *r;
@@ -219,8 +221,10 @@ static int protect_next(struct varve *v)
 
 	if (rc)
 		return vv_err_context(rc, "parity of epoch %" PRIu64, r->todo.epoch[0]);
-	if (r->base)
+	if (r->base) {
 		atomic_store(&r->epoch, r->todo.epoch[0]);
+		r->spared = r->todo.epoch[0];
+	}
 	vv_metrics_file_count_parity(&v->background->metrics, atomic_load(&r->epoch), built.parity_bytes, vv_clock_s() - start);
 	r->todo.n--;
 	memmove(r->todo.epoch, r->todo.epoch + 1, r->todo.n * sizeof(*r->todo.epoch));
@@ -248,6 +252,7 @@ void vv_redundancy_run(struct varve *v)
 		r->failures = 0;
 		r->base = false;
 		r->wants_full = true;
+		r->spared = 0; /* the disk may be full */
 	}
 	vv_err_restore(&error);
 }
@@ -261,26 +266,28 @@ void vv_redundancy_ask_again(struct varve *v)
 }
 
 /* May the next epoch refer to what is stored? The continued epoch and the newest one must be protected
- * with all that they refer to. */
+ * with all that they refer to. So must all layers be that the index of known content may name; a job
+ * that died in a checkpoint leaves others. */
 int vv_redundancy_ask(struct varve *v, uint64_t parent)
 {
 	struct vv_redundancy *r = v->ctx.group ? of(v) : NULL;
-	uint64_t newest = r ? r->newest_at_open : 0, since = 1, other = 1;
+	struct vv_parity_answer own = { 0 }, other = { .since = 1 };
+	uint64_t newest = r ? r->newest_at_open : 0;
 	int rc = 0;
 
 	if (!r || !r->domains.k)
 		return 0;
-	if (parent)
-		rc = vv_parity_ranks_ask(&v->ctx, parent, &since);
+	rc = vv_parity_ranks_ask(&v->ctx, &r->domains, parent, &own);
 	if (rc == 0 && newest && newest != parent)
-		rc = vv_parity_ranks_ask(&v->ctx, newest, &other);
+		rc = vv_parity_ranks_ask(&v->ctx, &r->domains, newest, &other);
 	if (rc)
 		return rc;
 	r->asked = true;
-	atomic_store(&r->epoch, since ? parent : 0);
-	r->base = since && other;
+	atomic_store(&r->epoch, own.since ? parent : 0);
+	r->spared = own.complete;
+	r->base = own.since && other.since;
 	r->wants_full = !r->base;
-	vv_tip_refer_from(v, r->base ? since > other ? since : other : 0);
+	vv_tip_refer_from(v, r->base ? own.since > other.since ? own.since : other.since : 0);
 	return 0;
 }
 
@@ -306,6 +313,11 @@ int vv_redundancy_prepare(struct varve *v, int rc)
 	r->base = true;
 	r->wants_full = false;
 	return 0;
+}
+
+uint64_t vv_redundancy_spared(const struct varve *v)
+{
+	return v->ctx.group && of(v)->domains.k ? of(v)->spared : 0;
 }
 
 int vv_redundancy_limit(struct varve *v, int rc, uint64_t bytes, uint64_t needed)

@@ -23,6 +23,7 @@ struct vv_redundancy {
 	unsigned failures; /* since parity was last complete */
 	bool wants_full;   /* the next epoch is to be such a one */
 	_Atomic uint64_t epoch; /* the newest protected one; 0: none */
+	uint64_t spared; /* retention keeps this one until a newer one is protected; 0: none */
 	struct vv_parity_report lost; /* what could not be brought back */
 	bool scanned;      /* all stores were read in search of damage */
 };
@@ -49,6 +50,8 @@ void vv_redundancy_ask_again(struct varve *v);
 /* A restart has found an epoch damaged. Looks for damage in all objects and repairs it. *repaired:
  * the epoch can be tried again. */
 int vv_redundancy_repair(struct varve *v, uint64_t epoch, bool *repaired);
+/* Retention drops neither this epoch nor newer ones. 0: no such limit. */
+uint64_t vv_redundancy_spared(const struct varve *v);
 /* Adds to the error of an epoch that cannot be restored the reason why nothing was brought back. */
 int vv_redundancy_explain(const struct varve *v, uint64_t epoch, int rc);
 

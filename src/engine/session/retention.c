@@ -349,6 +349,7 @@ void vv_retention_free_space(struct varve *v)
 
 void vv_retention_decide(struct varve *v, uint64_t bytes, uint64_t *cutoff, uint64_t *every)
 {
+	uint64_t spared = vv_redundancy_spared(v);
 	int rc;
 
 	*cutoff = 0;
@@ -358,6 +359,8 @@ void vv_retention_decide(struct varve *v, uint64_t bytes, uint64_t *cutoff, uint
 	rc = update_live(v, bytes);
 	if (rc == 0)
 		rc = find_cutoff(v, *every, cutoff);
+	if (spared && *cutoff > spared) /* the new epoch has no parity yet */
+		*cutoff = spared;
 	if (rc == 0)
 		return;
 	*cutoff = 0;

@@ -31,6 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { LOWEST = 19 }; /* priority, by nice(2) */
@@ -391,6 +392,30 @@ static int check_id(const struct tier *r, const uint8_t id[16], const char *othe
 			  r->set->url, r->lineage.name, other);
 }
 
+/* Paths may differ, by a link for example. Folders that do not exist yet differ. */
+static bool is_same_folder(const struct vv_store *a, const struct vv_store *b)
+{
+	struct stat x, y;
+
+	return a && b && !a->is_remote && !b->is_remote && stat(a->url, &x) == 0 && stat(b->url, &y) == 0 && x.st_dev == y.st_dev &&
+	       x.st_ino == y.st_ino;
+}
+
+/* Each store is another one. */
+static int check_folders(const struct varve *v, const struct vv_tiers *t)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		if (is_same_folder(t->tier[i].store, v->ctx.store))
+			return vv_err_set(VV_EINVAL, "tiers: store '%s' is the store of the session itself, '%s': leave it out, or name another one",
+					  t->tier[i].set->url, t->nearest);
+		for (size_t k = 0; k < i; k++)
+			if (is_same_folder(t->tier[i].store, t->tier[k].store))
+				return vv_err_set(VV_EINVAL, "tiers: '%s' and '%s' are one store: leave one out", t->tier[k].set->url,
+						  t->tier[i].set->url);
+	}
+	return 0;
+}
+
 /* All stores that have the lineage have the same one. *id: that one; NULL: none has it. */
 static int compare(struct vv_tiers *t, const struct vv_lineage *own, const struct vv_lineage **id)
 {
@@ -438,6 +463,8 @@ int vv_tiers_adopt(struct varve *v, const char *lineage)
 		return 0;
 	for (size_t i = 0; rc == 0 && i < t->n; i++)
 		rc = look(&t->tier[i], lineage, UINT64_MAX, &t->tier[i].newest);
+	if (rc == 0)
+		rc = check_folders(v, t);
 	if (rc)
 		return rc;
 	found = vv_catalog_open(v->ctx.store, lineage, false, &own);

@@ -219,6 +219,27 @@ static int in_a_rebuild(const struct scheme *s, struct shared *out, const char *
 	return hits;
 }
 
+/* The first checkpoint was not committed, and left layers without parity. Later epochs do not need these. */
+static void in_the_first(const struct scheme *s, struct shared *out, const char *where, int nth, uint64_t *dice)
+{
+	struct job j = { .r = hosts_new(s->ranks, ++*dice, s->options), .out = out, .write = 1 };
+
+	j.r->any_thread = s->any_thread;
+	*out = (struct shared){ 0 };
+	MUST(run_job(&j, where, nth));
+	*out = (struct shared){ 0 };
+	MUST(!run_job(&j, "", 1));
+	CHECK_EQ(out->protected, out->restarted + 1);
+	j.write = 0;
+	save(j.r);
+	for (uint32_t p = 0; p < s->ranks; p++) {
+		must_begin("%s, killed at %s (%d) of the first checkpoint, lost %u", s->options, where, nth, p);
+		go_on(&j, 1u << p, out->protected, false);
+		put_back(j.r);
+	}
+	end(&j);
+}
+
 /* The newest epoch was committed, and the job died before its parity was there. */
 static void one_too_many(const struct scheme *s, struct shared *out, uint64_t *dice)
 {
@@ -246,6 +267,7 @@ int main(int argc, char **argv)
 		{ 5, 2, "mode=async redundancy=rs:3+2 failure-domain=store log=error", true },
 		{ 8, 2, "mode=async redundancy=rs:6+2 failure-domain=store log=error", true },
 		{ 7, 1, "mode=async redundancy=xor:3 failure-domain=store log=error keep=2", false },
+		{ 4, 1, "mode=sync redundancy=xor:4 failure-domain=store log=error keep=1", true },
 	};
 	static const char *const checkpoint[] = { "placed", "stored", "reported", "ruled", "concluded", "parity made", "layers rebuilt", "parity stored" };
 	static const char *const rebuild[] = { "parity made", "layers rebuilt", "parity stored" };
@@ -264,6 +286,8 @@ int main(int argc, char **argv)
 		for (size_t w = 0; w < sizeof(rebuild) / sizeof(rebuild[0]); w++)
 			if (all_sets || (w + i) % 2 == 0 || s->ranks == 2)
 				in_rebuilds += in_a_rebuild(s, out, rebuild[w], 1 + (int)(w + i) % 3, &dice);
+		in_the_first(s, out, "stored", (int)s->ranks, &dice);
+		in_the_first(s, out, "reported", 1, &dice);
 		one_too_many(s, out, &dice);
 	}
 	printf("%d jobs were killed in a checkpoint, %d in a rebuild\n", in_checkpoints, in_rebuilds);

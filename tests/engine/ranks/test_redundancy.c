@@ -222,8 +222,73 @@ static void check_protected(void)
 	hosts_end(r);
 }
 
+/* A spare node takes part as the last rank, and all ranks behind the lost one move up. The objects that were lost go to the spare's store,
+ * not to one that has a part of the same set, so each epoch bears the loss of any store again. */
+static void check_moved_up(uint32_t ranks, const char *options)
+{
+	struct hosts *r = hosts_new(ranks, 94, options);
+
+	r->any_thread = true;
+	hosts_go(r, 0, 1, 3);
+	shell("cp -a %s %s.saved", r->store, r->store);
+	for (uint32_t then = 1; then < ranks; then++) {
+		must_begin("moved up, lost 0, %u", then);
+		lose(r, 1);
+		r->turn = 1;
+		hosts_go(r, 3, 0, 0);
+		lose(r, 1u << then);
+		hosts_go(r, 3, 0, 0);
+		r->turn = 0;
+		shell("rm -r %s && cp -a %s.saved %s", r->store, r->store, r->store);
+	}
+	shell("rm -r %s.saved", r->store);
+	hosts_end(r);
+}
+
+/* Two ranks share a store after the loss of another. Old epochs bear less then, so new ones refer to none of them. */
+static void check_shared(void)
+{
+	struct hosts *r = hosts_new(3, 95, "mode=async redundancy=partner failure-domain=store log=error");
+
+	r->any_thread = true;
+	hosts_go(r, 0, 1, 3);
+	shell("cp -a %s %s.saved", r->store, r->store);
+	for (uint32_t then = 0; then < 2; then++) {
+		must_begin("two ranks share a store, lost %u", then);
+		lose(r, 4);
+		r->per_place = 2;
+		hosts_go(r, 3, 4, 5);
+		lose(r, 1u << then);
+		hosts_go(r, 5, 0, 0);
+		r->per_place = 1;
+		shell("rm -r %s && cp -a %s.saved %s", r->store, r->store, r->store);
+	}
+	shell("rm -r %s.saved", r->store);
+	hosts_end(r);
+}
+
+static void check_option(void)
+{
+	static const char *const wrong[] = { "", "rs:", "rs:6", "rs:6+", "rs:0+1", "rs:1+0", "rs:300+300", "rs:60+16", "rs:6+17", "rs:6+2 ",
+					     "xor:", "xor:0", "xor:1", "xor:65", "partner:2", "RS:6+2", "raid" };
+	struct varve_comm self = { .rank = 0, .size = 1 };
+	char options[100];
+	varve *v = NULL;
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		must_begin("redundancy='%s'", wrong[i]);
+		snprintf(options, sizeof(options), "log=error redundancy='%s'", wrong[i]);
+		CHECK_EQ(varve_open_comm(&self, "store", "job", options, &v), VARVE_EINVAL);
+		MUST(v == NULL && strstr(varve_last_error(), "none, partner, xor:N or rs:K+M, with N from 2"));
+	}
+}
+
 int main(void)
 {
+	check_option();
+	check_moved_up(4, "mode=async redundancy=xor:4 failure-domain=store log=error");
+	check_moved_up(5, "mode=sync redundancy=partner failure-domain=store log=error");
+	check_shared();
 	check_protected();
 	check_all(2, 1, "mode=async redundancy=partner failure-domain=store log=error", true);
 	check_all(3, 1, "mode=sync redundancy=partner failure-domain=store log=error", true);

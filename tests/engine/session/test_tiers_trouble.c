@@ -222,6 +222,32 @@ static void test_other_lineage(void)
 	MUST(strstr(varve_last_error(), far) && strstr(varve_last_error(), near_by));
 }
 
+/* One folder by two paths. */
+static void test_same_store(void)
+{
+	char tiers[4 * PLACE_MAX], other[PLACE_MAX + 8];
+	struct session s;
+
+	must_begin("the same store by another path");
+	clear();
+	CHECK_EQ(enter(&s, "keep=0"), 0);
+	write_epochs(&s, 1);
+	leave(&s);
+	snprintf(tiers, sizeof(tiers), "tiers='%s/ keep=1'", near_by);
+	CHECK_EQ(enter(&s, tiers), VARVE_EINVAL);
+	MUST(strstr(varve_last_error(), "is the store of the session itself"));
+	snprintf(other, sizeof(other), "%s.link", near_by);
+	CHECK_EQ(symlink(near_by, other), 0);
+	snprintf(tiers, sizeof(tiers), "tiers='%s'", other);
+	CHECK_EQ(enter(&s, tiers), VARVE_EINVAL);
+	MUST(strstr(varve_last_error(), "is the store of the session itself") && strstr(varve_last_error(), other));
+	MUST(unlink(other) == 0 && mkdir(far, 0700) == 0 && symlink(far, other) == 0);
+	snprintf(tiers, sizeof(tiers), "tiers='%s; %s'", far, other);
+	CHECK_EQ(enter(&s, tiers), VARVE_EINVAL);
+	MUST(strstr(varve_last_error(), "are one store"));
+	CHECK_EQ(unlink(other), 0);
+}
+
 static double now(void)
 {
 	struct timespec t;
@@ -308,6 +334,7 @@ int main(void)
 	test_unreachable();
 	test_lost_and_unreachable();
 	test_other_lineage();
+	test_same_store();
 	test_slow();
 	test_mtbf();
 	test_fork();
