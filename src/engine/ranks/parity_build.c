@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { ROUND = 8 << 20 }; /* bytes that a process sends or gets in a round, if a stripe has not more */
+enum { ROUND = 8 << 20 }; /* bytes that a process sends to others or gets in a round, if a stripe has not more */
 
 struct output { /* an object that this process writes */
 	struct vv_put *put;
@@ -182,9 +182,11 @@ static void each_row(struct build *b, size_t number, const struct work *w, move_
 
 static void count_move(struct build *b, struct moves *m, const struct work *w, unsigned block, uint32_t from, uint32_t to)
 {
+	uint32_t len = from == to ? 0 : w->len;
+
 	(void)block;
-	b->sent[from] += w->len;
-	b->got[to] += w->len;
+	b->sent[from] += len;
+	b->got[to] += len;
 	b->most = b->sent[from] > b->most ? b->sent[from] : b->most;
 	b->most = b->got[to] > b->most ? b->got[to] : b->most;
 	m->out_len[to] += from == b->me ? w->len : 0;
