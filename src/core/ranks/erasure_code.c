@@ -103,30 +103,32 @@ bool vv_erasure_code_solve(const struct vv_erasure_code *c, unsigned n, const ui
 	return true;
 }
 
-/* Eight products at a time, by doubling. */
-static uint64_t multiply_word(uint64_t x, uint8_t by)
-{
-	uint64_t product = 0;
+/* Bytes in vectors of the processor: GCC and Clang make of these types what it has. */
+typedef uint8_t lanes __attribute__((vector_size(16)));
+typedef int8_t signed_lanes __attribute__((vector_size(16)));
+enum { LANES = sizeof(lanes) };
 
-	for (; by; by >>= 1) {
-		product ^= x & (0 - (uint64_t)(by & 1));
-		x = (x & 0x7f7f7f7f7f7f7f7full) << 1 ^ (x >> 7 & 0x0101010101010101ull) * POLYNOMIAL;
+/* The product of all bytes with one factor, by doubling. */
+static void add_lanes(uint8_t factor, const uint8_t *in, uint8_t *out)
+{
+	lanes x, sum;
+
+	memcpy(&x, in, LANES);
+	memcpy(&sum, out, LANES);
+	for (unsigned by = factor; by; by >>= 1) {
+		if (by & 1)
+			sum ^= x;
+		x = (x + x) ^ ((lanes)((signed_lanes)x < 0) & POLYNOMIAL);
 	}
-	return product;
+	memcpy(out, &sum, LANES);
 }
 
 static void add_product(uint8_t factor, size_t len, const uint8_t *in, uint8_t *out)
 {
 	size_t i = 0;
 
-	for (; i + 8 <= len; i += 8) {
-		uint64_t x, sum;
-
-		memcpy(&x, in + i, 8);
-		memcpy(&sum, out + i, 8);
-		sum ^= multiply_word(x, factor);
-		memcpy(out + i, &sum, 8);
-	}
+	for (; i + LANES <= len; i += LANES)
+		add_lanes(factor, in + i, out + i);
 	for (; i < len; i++)
 		out[i] ^= multiply(in[i], factor);
 }

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { ROUND = 8 << 20 }; /* bytes that a process sends or gets in a round, if a stripe has not more */
+enum { ROUND = 8 << 20 }; /* bytes that a process sends to others or gets in a round, if a stripe has not more */
 
 struct output { /* an object that this process writes */
 	struct vv_put *put;
@@ -21,7 +21,8 @@ struct output { /* an object that this process writes */
 struct moves { /* of blocks, in a round */
 	uint64_t *out_len, *in_len; /* to and from each process, */
 	uint64_t *out_at, *in_at;   /* and as far as they are used */
-	uint8_t *out, *in;
+	uint8_t *out, *in;          /* for all rounds; */
+	uint64_t out_cap, in_cap;   /* their bytes */
 };
 
 struct factors {
@@ -36,7 +37,7 @@ struct build {
 	uint32_t me, n; /* processes */
 	struct vv_parity_file *file;   /* of each layer of the set */
 	struct output *layer, *parity; /* the same */
-	uint32_t *coder;               /* of each stripe: the process that computes its lost blocks */
+	uint32_t *coder;               /* of each stripe: the process that computes its wanted blocks */
 	uint64_t *sent, *got, most;    /* bytes in this round: of each process, and the greatest */
 	struct moves read, rows;       /* blocks that are read; computed ones */
 	uint8_t *block[VV_ERASURE_BLOCKS]; /* of a stripe, where this process has them */
@@ -181,16 +182,20 @@ static void each_row(struct build *b, size_t number, const struct work *w, move_
 
 static void count_move(struct build *b, struct moves *m, const struct work *w, unsigned block, uint32_t from, uint32_t to)
 {
+	uint32_t len = from == to ? 0 : w->len;
+
 	(void)block;
-	b->sent[from] += w->len;
-	b->got[to] += w->len;
+	b->sent[from] += len;
+	b->got[to] += len;
 	b->most = b->sent[from] > b->most ? b->sent[from] : b->most;
 	b->most = b->got[to] > b->most ? b->got[to] : b->most;
 	m->out_len[to] += from == b->me ? w->len : 0;
 	m->in_len[from] += to == b->me ? w->len : 0;
 }
 
-/* Of the processes that need a result, the one that gets least in this round. */
+/* Of the processes that need a result or read a block, the one that gets least in this round. With
+ * each of them the sum of the messages is the same. So a host that writes everything again does not
+ * get all the blocks of the others. */
 static uint32_t choose_coder(const struct build *b, const struct work *w)
 {
 	uint32_t best = w->n_rows ? writer(b, w, w->row[0]) : 0;
@@ -198,6 +203,9 @@ static uint32_t choose_coder(const struct build *b, const struct work *w)
 	for (unsigned i = 1; i < w->n_rows; i++)
 		if (b->got[writer(b, w, w->row[i])] < b->got[best])
 			best = writer(b, w, w->row[i]);
+	for (unsigned i = 0; i < w->n_from; i++)
+		if (b->got[reader(b, w, w->from[i])] < b->got[best])
+			best = reader(b, w, w->from[i]);
 	return best;
 }
 
@@ -330,7 +338,7 @@ static uint64_t prefix_sums(const uint64_t *len, uint32_t n, uint64_t *at)
 	return sum;
 }
 
-static void free_buffers(struct build *b, struct moves *m)
+static void free_buffers(const struct build *b, struct moves *m)
 {
 	if (b->io->group) {
 		vv_comm_free(b->io->comm, m->out);
@@ -341,13 +349,29 @@ static void free_buffers(struct build *b, struct moves *m)
 	m->out = m->in = NULL;
 }
 
-static int new_buffers(struct build *b, struct moves *m)
+/* Room for `need` bytes. A buffer is used again and has large pages, because a page fault takes longer
+ * than the copy of a page. */
+static int make_room(uint8_t **p, uint64_t *cap, uint64_t need)
+{
+	if (*p && need <= *cap)
+		return 0;
+	vv_mem_free(*p);
+	*cap = need + need / 8;
+	*p = vv_mem_new((size_t)*cap + 1, 1);
+	if (*p)
+		vv_mem_widen(*p, (size_t)*cap);
+	return *p ? 0 : VV_ENOMEM;
+}
+
+static int make_buffers(struct build *b, struct moves *m)
 {
 	uint64_t in = prefix_sums(m->in_len, b->n, m->in_at), out = prefix_sums(m->out_len, b->n, m->out_at);
+	int rc = make_room(&m->out, &m->out_cap, out);
 
-	m->out = vv_mem_new((size_t)out + 1, 1);
-	m->in = b->io->group ? vv_mem_new((size_t)in + 1, 1) : m->out;
-	return m->out && m->in ? 0 : VV_ENOMEM;
+	if (b->io->group)
+		return rc ? rc : make_room(&m->in, &m->in_cap, in);
+	m->in = m->out;
+	return rc;
 }
 
 static int send(struct build *b, struct moves *m)
@@ -358,15 +382,14 @@ static int send(struct build *b, struct moves *m)
 /* Returns only errors that all processes have. */
 static int one_round(struct build *b, size_t first, size_t end)
 {
-	int rc = new_buffers(b, &b->read);
+	int rc;
 
-	rc = agree(b->io, rc ? rc : new_buffers(b, &b->rows));
-	for (size_t s = first; rc == 0 && s < end; s++) {
+	for (size_t s = first; s < end; s++) {
 		struct work w = look_at(b, s);
 
 		each_read_block(b, s, &w, read_block);
 	}
-	rc = rc ? rc : send(b, &b->read);
+	rc = send(b, &b->read);
 	for (size_t s = first; rc == 0 && s < end; s++)
 		compute(b, s);
 	rc = rc ? rc : send(b, &b->rows);
@@ -378,22 +401,29 @@ static int one_round(struct build *b, size_t first, size_t end)
 	return rc;
 }
 
+/* Sets have plans of different lengths: *more is the number of processes with stripes left. */
+static int begin_round(struct build *b, uint64_t *more)
+{
+	int rc = make_buffers(b, &b->read);
+
+	rc = rc ? rc : make_buffers(b, &b->rows);
+	return b->io->group ? vv_group_sum(b->io->group, b->io->comm, rc, more, 1) : rc;
+}
+
 static int all_rounds(struct build *b)
 {
-	size_t end = 0;
 	uint64_t more = 1;
+	size_t end = 0;
 	int rc = 0;
 
 	while (rc == 0 && more) {
 		size_t first = end;
 
 		end = find_end(b, first);
-		rc = one_round(b, first, end);
-		free_buffers(b, &b->read);
-		free_buffers(b, &b->rows);
-		more = end < b->j->plan.n_stripes; /* sets have plans of different lengths */
-		if (rc == 0 && b->io->group)
-			rc = vv_comm_allreduce(b->io->comm, &more, 1, VARVE_MAX);
+		more = end > first;
+		rc = begin_round(b, &more);
+		if (rc == 0 && more)
+			rc = one_round(b, first, end);
 	}
 	return rc;
 }
@@ -548,6 +578,7 @@ static int new_moves(const struct build *b, struct moves *m)
 
 static void free_moves(const struct build *b, struct moves *m)
 {
+	free_buffers(b, m);
 	if (b->io->group) { /* messages may be under way */
 		vv_comm_free(b->io->comm, m->out_len);
 		vv_comm_free(b->io->comm, m->in_len);
