@@ -23,7 +23,7 @@ from ._tree import Decoder, Encoder, Kept, leaves_of
 
 _MEMORY = functools.partial(tuple.__new__, Memory)  # Memory._make in C
 _TENSORS = {torch.Tensor, torch.nn.Parameter}
-_DTYPE, _SHAPE, _GRAD = map(operator.attrgetter, ("dtype", "shape", "requires_grad"))
+_DTYPE, _SHAPE, _KIND = (operator.attrgetter(*names) for names in (["dtype"], ["shape"], ["shape", "dtype", "requires_grad"]))
 NODES, VIEWS = "torch.nodes.json", "torch.views.json"  # regions: the values, and where the tensors are
 _NAMES = {value: str(value) for value in vars(torch).values() if isinstance(value, torch.dtype)}
 _FORMAT = 2
@@ -74,7 +74,7 @@ class Signature:
         try:
             self.odd = [i for i, t in enumerate(tensors) if t.is_complex() or t.is_neg() or not t.is_contiguous()]
             self.bits, self.kinds = self._bits(tensors), _kinds(tensors)
-            self.places = [list(map(column, tensors)) for column in _PLACE]
+            self.places = list(_places(tensors))
         except (RuntimeError, NotImplementedError):  # a tensor without memory, which Layout refuses by name
             pass
 
@@ -83,18 +83,19 @@ class Signature:
         return [(t.stride(), t.is_conj(), t.is_neg()) for t in map(tensors.__getitem__, self.odd)]
 
     def holds(self, collected: Collected) -> bool:
-        """Is everything where it was? There may be thousands of tensors, so they are compared in passes in C, which keep no objects."""
+        """Is everything where it was? There may be thousands of tensors, so they are compared in one pass in C, which keeps no objects."""
         now = collected.tensors
         if self.places is None or self.paths != collected.paths or self.arrays != _array_places(collected):
             return False
         try:
-            return (all(all(map(operator.eq, map(column, now), was)) for column, was in zip(_PLACE, self.places)) and self._bits(now) == self.bits and
+            return (all(map(operator.eq, _places(now), self.places)) and self._bits(now) == self.bits and
                     (all(map(operator.is_, now, self.tensors)) or _kinds(now) == self.kinds))
         except (RuntimeError, NotImplementedError):
             return False
 
 
-_PLACE: tuple[typing.Callable[[torch.Tensor], typing.Any], ...] = (torch.Tensor.data_ptr, _SHAPE, _DTYPE, _GRAD, torch.Tensor.is_contiguous)
+def _places(tensors: list[torch.Tensor]) -> typing.Iterator[typing.Any]:
+    return zip(map(torch.Tensor.data_ptr, tensors), map(_KIND, tensors), map(torch.Tensor.is_contiguous, tensors))
 
 
 def _kinds(tensors: list[torch.Tensor]) -> list[typing.Any]:
