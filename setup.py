@@ -16,7 +16,11 @@ from setuptools.command.build_py import build_py
 try:
     from setuptools.command.bdist_wheel import bdist_wheel
 except ImportError:  # before setuptools 70
-    from wheel.bdist_wheel import bdist_wheel
+    try:
+        from wheel.bdist_wheel import bdist_wheel
+    except ImportError:
+        sys.exit(f"error: {sys.executable} has no package wheel, which --no-build-isolation needs; install it (Debian: python3-wheel), and make a "
+                 f"virtual environment that sees it: python3 -m venv --system-site-packages DIR")
 
 SOURCE = pathlib.Path(__file__).resolve().parent
 LIBRARIES = ("libvarve.so.0", "libvarve_interpose.so.0", "libvarve_mpi.so.0")

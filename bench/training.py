@@ -81,12 +81,12 @@ class Bench:
         tell("python.block", "all", "memcpy", memcpy * 1e3, "ms", baseline=True)
         del copies
         self.others(state)
+        pathlib.Path("/proc/self/clear_refs").write_text("5")  # the largest from now on
+        before = resident()
         with varve.torch.Checkpointer(self.fresh(), "l", keep=2, buffer=f"{BUFFER}MiB", group=None) as ck:
             ck.protect(state=state)
             ck.checkpoint()
             ck.wait()
-            pathlib.Path("/proc/self/clear_refs").write_text("5")  # the largest from now on
-            before = resident()
             for case, changed, target in (("all", n, 0.5), ("5 %", n // 20, 0.1), ("nothing", 0, None)):
                 def change():
                     ck.wait()

@@ -3,6 +3,11 @@
 
     python3 -m varve train_ddp.py [STORE [LOSSES.json [STEPS]]]
     torchrun --nproc_per_node=4 --no_python python3 -m varve train_ddp.py [STORE [LOSSES.json [STEPS]]]
+
+Without torchrun:
+
+    export WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500
+    for r in 0 1 2 3; do RANK=$r python3 -m varve train_ddp.py & done; wait
 """
 import json
 import os

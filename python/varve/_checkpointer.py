@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import collections
 import ctypes
+import functools
+import itertools
 import json
 import operator
 import os
@@ -19,11 +21,12 @@ from ._session import DoneFunction, Group, Session, alone
 from ._tensors import BY_DTYPE, Layout, View, view_of
 from ._tree import Decoder, Encoder, Kept, leaves_of
 
+_MEMORY = functools.partial(tuple.__new__, Memory)  # Memory._make in C
 _TENSORS = {torch.Tensor, torch.nn.Parameter}
-_KIND = operator.attrgetter("dtype", "requires_grad")
+_DTYPE, _SHAPE, _KIND = (operator.attrgetter(*names) for names in (["dtype"], ["shape"], ["shape", "dtype", "requires_grad"]))
 NODES, VIEWS = "torch.nodes.json", "torch.views.json"  # regions: the values, and where the tensors are
 _NAMES = {value: str(value) for value in vars(torch).values() if isinstance(value, torch.dtype)}
-_FORMAT = 1
+_FORMAT = 2
 
 
 class Collected:
@@ -92,8 +95,7 @@ class Signature:
 
 
 def _places(tensors: list[torch.Tensor]) -> typing.Iterator[typing.Any]:
-    each = torch.Tensor
-    return zip(map(each.data_ptr, tensors), map(each.size, tensors), map(_KIND, tensors), map(each.is_contiguous, tensors))
+    return zip(map(torch.Tensor.data_ptr, tensors), map(_KIND, tensors), map(torch.Tensor.is_contiguous, tensors))
 
 
 def _kinds(tensors: list[torch.Tensor]) -> list[typing.Any]:
@@ -134,13 +136,20 @@ class Plan:
             if not in_place:
                 self._copies.append((held, array))
             arrays.append([path, name, m.dtype, list(array.shape)])
-        self.text = json.dumps({"format": _FORMAT, "views": self.layout.views, "arrays": arrays}).encode()
+        self.text = json.dumps({"format": _FORMAT, **_columns(self.layout.views), "arrays": arrays}).encode()
 
     def refresh(self) -> None:
         """Copies what is not in one piece in memory into the regions that stand for it."""
         self.layout.refresh()
         for to, source in self._copies:
             to[...] = source
+
+
+def _columns(views: list[View]) -> dict[str, typing.Any]:
+    """Views as a text has them: what many have in common is there once, and most are the whole region of their own name."""
+    kinds: dict[tuple, int] = {}
+    return {"paths": [v.path for v in views], "kind": [kinds.setdefault(v[3:], len(kinds)) for v in views], "kinds": list(kinds),
+            "places": {i: (v.region, v.offset) for i, v in enumerate(views) if v.offset or v.region != v.path}}
 
 
 class Stored:
@@ -152,7 +161,9 @@ class Stored:
             if top["format"] != _FORMAT or places["format"] != _FORMAT:
                 raise Damaged(f"{where} has format {top['format']!r}, and this version knows format {_FORMAT}; update varve")
             self.objects: dict[str, typing.Any] = top["objects"]
-            self.views = [_view(v) for v in places["views"]]
+            self.paths, self.kind, self.kinds = places["paths"], places["kind"], [_kind(*k) for k in places["kinds"]]
+            self.places = {int(i): (region, offset) for i, (region, offset) in places["places"].items()}
+            self._check()
             self.arrays = [(str(path), str(name), str(dtype), tuple(map(int, shape))) for path, name, dtype, shape in places["arrays"]]
             if type(self.objects) is not dict:
                 raise ValueError("not the members that varve writes")
@@ -160,23 +171,35 @@ class Stored:
             raise Damaged(f"{where}: '{NODES}' or '{VIEWS}' is not the text that varve.torch writes: {e}") from None
         self.where = where
 
+    def _check(self) -> None:
+        lists = {type(self.paths), type(self.kind)} == {list} and len(self.paths) == len(self.kind)
+        if not lists or set(map(type, self.paths)) - {str} or set(map(type, self.kind)) - {int}:
+            raise ValueError("tensors without names or kinds")
+        if self.kind and not 0 <= min(self.kind) <= max(self.kind) < len(self.kinds):
+            raise ValueError("a tensor of no kind")
+        if not all(type(region) in (str, type(None)) and type(offset) is int for region, offset in self.places.values()):
+            raise ValueError("a tensor without a place")
+
+    def view(self, i: int) -> View:
+        path = self.paths[i]
+        return View(path, *self.places.get(i, (path, 0)), *self.kinds[self.kind[i]])
+
     def leaves(self, names: typing.Iterable[str]) -> set[int]:
         """The numbers of the tensors and arrays of these objects."""
         try:
-            found = [i for name in names for i in leaves_of(self.objects[name])]
+            found = set(itertools.chain.from_iterable(leaves_of(self.objects[name]) for name in names))
         except (ValueError, KeyError, TypeError, OverflowError, MemoryError, RecursionError) as e:
             raise Damaged(f"{self.where}: '{NODES}' is not the text that varve.torch writes: {e}") from None
-        if not all(type(i) is int and -len(self.arrays) <= i < len(self.views) for i in found):
+        if found and (set(map(type, found)) != {int} or min(found) < -len(self.arrays) or max(found) >= len(self.paths)):
             raise Damaged(f"{self.where}: '{NODES}' names a tensor that '{VIEWS}' does not have")
-        return set(found)
+        return found
 
 
-def _view(v: list[typing.Any]) -> View:
-    path, region, offset, dtype, shape, stride, device, flags = v
-    numbers, texts = {type(offset), *map(type, shape), *map(type, stride)}, {type(path), type(dtype), type(device), type(flags)}
-    if numbers != {int} or texts != {str} or len(shape) != len(stride) or type(region) not in (str, type(None)):
+def _kind(dtype: str, shape: list[int], stride: list[int], device: str, flags: str) -> tuple:
+    """What tensors have in common: the end of a View."""
+    if {*map(type, shape), *map(type, stride)} - {int} or {type(dtype), type(device), type(flags)} != {str} or len(shape) != len(stride):
         raise ValueError("a tensor without a place")
-    return View(path, region, offset, dtype, tuple(shape), tuple(stride), device, flags)
+    return dtype, tuple(shape), tuple(stride), device, flags
 
 
 def nodes_text(nodes: dict[str, typing.Any]) -> bytes:
@@ -196,6 +219,17 @@ def _is_whole(mine: torch.Tensor, view: View) -> bool:
             len(view.shape) <= MAX_DIMS and mine.dtype in BY_DTYPE and not mine.is_conj() and not mine.is_neg())
 
 
+_FACTS: tuple[typing.Callable[[torch.Tensor], typing.Any], ...] = (_DTYPE, _SHAPE, torch.Tensor.stride, torch.Tensor.is_contiguous, torch.Tensor.is_neg)
+
+
+def _facts_of(kind: tuple) -> tuple | None:
+    """What _FACTS are of a tensor that is a whole region of this kind. None: there is none, or it is not looked at in passes."""
+    dtype, shape, stride, *_ = kind
+    known = getattr(torch, dtype.removeprefix("torch."), None)
+    whole = known in BY_DTYPE and not known.is_complex and len(shape) <= MAX_DIMS and 0 not in shape
+    return (known, shape, stride, True, False) if whole else None
+
+
 class Filling:
     """Memory for the regions of an epoch: the program's own tensors where they have the same place in a region, else new memory."""
 
@@ -205,7 +239,7 @@ class Filling:
         self._finished: dict[tuple, torch.Tensor] = {}
         self.stored, self.leaves, self.present, self.sizes = stored, leaves, present, sizes
         self.memory: dict[str, Memory] = {}
-        self.tensors: list[torch.Tensor | None] = [None] * len(stored.views)
+        self.tensors: list[torch.Tensor | None] = [None] * len(stored.paths)
         self.arrays: list[typing.Any] = [None] * len(stored.arrays)
         self.copies: list[tuple[torch.Tensor, torch.Tensor]] = []
         self._mine = dict(zip(present.paths, present.tensors))
@@ -214,12 +248,36 @@ class Filling:
         except (ValueError, RuntimeError, OverflowError) as e:
             raise Damaged(f"{stored.where}: the places of its tensors are impossible: {e}") from None
 
+    def _usual(self) -> list[int]:
+        """Of the wanted tensors those that have a region of their own name."""
+        stored, taken = self.stored, {region for region, _ in self.stored.places.values()}
+        if len(set(stored.paths)) < len(stored.paths):
+            return []
+        return [i for i, path in enumerate(stored.paths) if i in self.leaves and i not in stored.places and path not in taken]
+
+    def _place_whole(self) -> set[int]:
+        """Places tensors of the program that are whole regions: thousands of them in a few passes. Returns the numbers of the others."""
+        stored, wanted = self.stored, [_facts_of(kind) for kind in self.stored.kinds]
+        usual = [i for i in self._usual() if wanted[stored.kind[i]] and stored.paths[i] in self._mine]
+        mine = [self._mine[stored.paths[i]] for i in usual]
+        facts = [wanted[stored.kind[i]] for i in usual]
+        same = list(map(operator.eq, zip(*(map(fact, mine) for fact in _FACTS)), facts))
+        if not all(same):
+            usual, mine, facts = (list(itertools.compress(values, same)) for values in (usual, mine, facts))
+        addresses, types = map(torch.Tensor.data_ptr, mine), [BY_DTYPE[f[0]] for f in facts if f]
+        shapes = [f[1] or (1,) for f in facts if f]
+        rows = zip(addresses, types, shapes, itertools.repeat(""), itertools.repeat(None), mine, itertools.repeat(()), itertools.repeat(0))
+        self.memory.update(zip([stored.paths[i] for i in usual], map(_MEMORY, rows)))
+        for i, t in zip(usual, mine):
+            self.tensors[i] = t
+        return {i for i in self.leaves if i >= 0}.difference(usual)
+
     def _place(self) -> None:
         groups: dict[str, list[int]] = {}
-        views_of = collections.Counter(view.region for view in self.stored.views)
-        for i, view in enumerate(self.stored.views):
-            if i not in self.leaves:
-                continue
+        left = sorted(self._place_whole())
+        views_of = collections.Counter(self.stored.view(i).region for i in range(len(self.stored.paths))) if left else {}
+        for i in left:
+            view = self.stored.view(i)
             mine = self._mine.get(view.path)
             if mine is not None and (_NAMES.get(mine.dtype) != view.dtype or mine.shape != view.shape):
                 raise Mismatch(f"tensor '{view.path}' is {mine.dtype} {list(mine.shape)}, in {self.stored.where} it is {view.dtype} {list(view.shape)}")
@@ -242,15 +300,15 @@ class Filling:
         shape = tuple(info.shape[:info.ndim])
         own = self._own_memory(leaves, info.bytes)
         if own is not None:
-            self.memory[region] = Memory(own, info.type, shape, "", None, [self._mine[self.stored.views[i].path] for i in leaves])
+            self.memory[region] = Memory(own, info.type, shape, "", None, [self._mine[self.stored.view(i).path] for i in leaves])
             for i in leaves:
-                self.tensors[i] = self._mine[self.stored.views[i].path]
+                self.tensors[i] = self._mine[self.stored.view(i).path]
             return
-        buffer = torch.empty(info.bytes, dtype=torch.uint8, device=self._device(self.stored.views[leaves[0]]))
+        buffer = torch.empty(info.bytes, dtype=torch.uint8, device=self._device(self.stored.view(leaves[0])))
         self.memory[region] = Memory(buffer.data_ptr(), info.type, shape, "", None, buffer)
         made: dict[tuple, torch.Tensor] = {}
         for i in leaves:
-            view = self.stored.views[i]
+            view = self.stored.view(i)
             t = made.get(view[2:])
             if t is None:
                 t = made[view[2:]] = view_of(buffer, view)
@@ -263,7 +321,7 @@ class Filling:
         """The address where the program has all these tensors as the epoch had them."""
         base, end = None, 0
         for i in leaves:
-            view = self.stored.views[i]
+            view = self.stored.view(i)
             mine = self._mine.get(view.path)
             if mine is None or tuple(mine.stride()) != view.stride or mine.is_conj() or mine.is_neg() or 0 in view.stride:
                 return None
@@ -271,7 +329,7 @@ class Filling:
                 return None
             base = mine.data_ptr() - view.offset
             end = max(end, view.offset + view.span(mine.element_size()))
-        whole = any(self.stored.views[i].offset == 0 for i in leaves)
+        whole = any(self.stored.view(i).offset == 0 for i in leaves)
         return base if whole and end == size else None
 
     def _place_arrays(self) -> None:
@@ -314,11 +372,17 @@ class Filling:
             raise ValueError("a leaf without a number")
         return self.tensors[number] if number >= 0 else self.arrays[-number - 1]
 
+    def leaves_from(self, first: int, n: int) -> list[typing.Any]:
+        """As leaf, of n tensors."""
+        if type(first) is not int or not 0 <= first <= first + n <= len(self.tensors):
+            raise ValueError("leaves without numbers")
+        return self.tensors[first:first + n]
+
     def finished(self, number: int) -> typing.Any:
         """The leaf as it was: a Parameter, or a tensor that requires a gradient. What was one object is one object."""
         if type(number) is not int or number < 0:
             return self.leaf(number)
-        t, view = self.leaf(number), self.stored.views[number]
+        t, view = self.leaf(number), self.stored.view(number)
         if view.region is not None and view[1:] in self._finished:
             return self._finished[view[1:]]
         if "p" in view.flags:
@@ -586,7 +650,7 @@ class Checkpointer:
         return None
 
     def _give(self, stored: Stored, filling: Filling) -> None:
-        decoder = Decoder(filling.leaf)
+        decoder = Decoder(filling.leaf, filling.leaves_from)
         for name, value in self._objects.items():
             try:
                 state = decoder.decode(stored.objects[name], state_of(value))

@@ -4,6 +4,8 @@ from __future__ import annotations
 import collections.abc
 import ctypes
 import functools
+import itertools
+import operator
 import os
 import queue
 import struct
@@ -18,6 +20,7 @@ from ._declare import PLAIN, Memory, memory_of, plain
 from ._native import LATEST, Array, Damaged, Error, Field, Invalid, Mismatch, NotFound, RegionInfo, check, encode, is_interposed, native, options_text
 from ._parts import Parts
 
+_NOTE = operator.attrgetter("note")
 _SLICE = 0.1  # seconds of a wait, after which Python may handle a signal
 DoneFunction = typing.Callable[[int, typing.Optional[Error]], object]
 
@@ -149,19 +152,26 @@ def alone(call: _Call) -> _Call:
 
 class _Arrays:
     """A table of struct varve_array, made of a few blocks of memory: thousands of arrays are declared at once."""
+    _row = struct.Struct("@PPiiP").pack
 
     def __init__(self, memory: dict[str, Memory]):
-        names = [encode("name", name) for name in memory]
+        joined = "\0".join(memory)
+        if joined.isascii() and joined.count("\0") == len(memory) - 1:
+            names = joined.encode().split(b"\0")
+        else:
+            names = [encode("name", name) for name in memory]
         self.names = ctypes.create_string_buffer(b"\0".join(names) + b"\0")
-        shapes = [n for m in memory.values() for n in m.shape]
-        self.shapes = (ctypes.c_size_t * len(shapes))(*shapes)
-        name, shape = ctypes.addressof(self.names), ctypes.addressof(self.shapes)
-        rows: list[int] = []
-        for text, m in zip(names, memory.values()):
-            rows += (name, m.address, m.type, len(m.shape), shape)
-            name += len(text) + 1
-            shape += ctypes.sizeof(ctypes.c_size_t) * len(m.shape)
-        self.table = (Array * len(names)).from_buffer_copy(struct.pack("@" + "PPiiP" * len(names), *rows))
+        sizes = [len(m.shape) for m in memory.values()]
+        self.shapes = (ctypes.c_size_t * sum(sizes))(*[n for m in memory.values() for n in m.shape])
+        name_at = _offsets(ctypes.addressof(self.names), [len(name) + 1 for name in names])
+        shape_at = _offsets(ctypes.addressof(self.shapes), [ctypes.sizeof(ctypes.c_size_t) * n for n in sizes])
+        rows = map(self._row, name_at, [m.address for m in memory.values()], [m.type for m in memory.values()], sizes, shape_at)
+        self.table = (Array * len(names)).from_buffer_copy(b"".join(rows))
+
+
+def _offsets(start: int, lengths: list[int]) -> typing.Iterator[int]:
+    """Where parts of these lengths begin, one after the other."""
+    return itertools.accumulate(lengths, initial=start)
 
 
 class Session(Parts, collections.abc.MutableMapping):
@@ -290,7 +300,8 @@ class Session(Parts, collections.abc.MutableMapping):
 
     def _write_text(self, pointer: int) -> None:
         """Declares the region of the plain values, with their present content."""
-        notes = {name: m.note for name, m in self._handle.memory.items() if m.note}
+        memory = self._handle.memory
+        notes = {name: m.note for name, m in memory.items() if m.note} if any(map(_NOTE, memory.values())) else {}
         if not self._plain and not notes:
             if _values.REGION in self._handle.texts:
                 check(native().varve_unprotect(pointer, _values.REGION.encode()))

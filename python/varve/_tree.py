@@ -104,10 +104,11 @@ def _at(present: typing.Any, key: typing.Any) -> typing.Any:
 
 
 class Decoder:
-    """leaf(number) returns a tensor or an array. Raises ValueError, KeyError or TypeError for what no Encoder writes."""
+    """leaf(number) returns a tensor or an array, and leaves(first, n) a list of n tensors. Raises ValueError, KeyError or TypeError for what
+    no Encoder writes."""
 
-    def __init__(self, leaf: typing.Callable[[int], typing.Any]):
-        self.leaf = leaf
+    def __init__(self, leaf: typing.Callable[[int], typing.Any], leaves: typing.Callable[[int, int], list[typing.Any]] | None = None):
+        self.leaf, self.leaves = leaf, leaves or (lambda first, n: [leaf(first + i) for i in range(n)])
 
     def decode(self, node: typing.Any, present: typing.Any = None) -> typing.Any:
         if type(node) in _ATOMS:
@@ -125,7 +126,7 @@ class Decoder:
             return self.leaf(v)
         if kind == "leaves":
             first, names = v
-            return {str(name): self.leaf(first + i) for i, name in enumerate(names)}
+            return dict(zip(map(str, names), self.leaves(first, len(names))))
         if kind in ("dict", "OrderedDict", "Counter"):
             pairs = [(self.decode(k), value) for k, value in v]
             return _MAKERS[kind]([(k, self.decode(value, _at(present, k))) for k, value in pairs])

@@ -94,6 +94,7 @@ struct vv_tip {
 	bool written_here; /* this session wrote `epoch`, so the regions know their parents */
 	struct vv_run_table *table; /* of `epoch`, until the first checkpoint has adopted it */
 	bool has_table;
+	uint64_t eras;    /* vv_provenance_serial when a restart had read the table */
 	bool all_read;    /* a restart has read everything that `epoch` refers to */
 	bool compared;    /* the ranks have compared their stores, */
 	bool mixed;       /* which are not all of one copy of the lineage */

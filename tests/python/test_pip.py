@@ -64,6 +64,15 @@ class Pip(unittest.TestCase):
         wheel, = (self.folder / "site").glob("varve-*.dist-info/WHEEL")
         self.assertIn("\nTag: py3-none-linux", wheel.read_text())
 
+    def test_no_wheel(self):
+        if subprocess.run([sys.executable, "-c", "import setuptools.command.bdist_wheel"], stderr=subprocess.DEVNULL).returncode == 0:
+            self.skipTest("this setuptools needs no package wheel")
+        (self.folder / "wheel").mkdir()
+        (self.folder / "wheel/__init__.py").touch()
+        done = subprocess.run([sys.executable, package.SOURCE / "setup.py", "--version"], env={**os.environ, "PYTHONPATH": str(self.folder)}, cwd=self.folder, capture_output=True, text=True)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, "^error: .* has no package wheel.*python3-wheel.*system-site-packages")
+
     def test_no_library(self):
         done = self.install(self.folder)
         self.assertNotEqual(done.returncode, 0)

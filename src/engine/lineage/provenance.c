@@ -12,6 +12,7 @@ struct vv_provenance {
 	struct vv_era_table known;  /* of all layers read so far */
 	struct vv_era_table silent; /* epochs with eras that cannot be known */
 	bool turned;
+	uint64_t serial; /* how often `eras` was emptied */
 };
 
 static void end(struct vv_store_attachment *attachment)
@@ -85,7 +86,18 @@ void vv_provenance_forget(const struct vv_lineage *lin)
 {
 	pthread_mutex_lock(&lin->provenance->lock);
 	lin->provenance->eras.n = 0;
+	lin->provenance->serial++;
 	pthread_mutex_unlock(&lin->provenance->lock);
+}
+
+uint64_t vv_provenance_serial(const struct vv_lineage *lin)
+{
+	uint64_t serial;
+
+	pthread_mutex_lock(&lin->provenance->lock);
+	serial = lin->provenance->serial;
+	pthread_mutex_unlock(&lin->provenance->lock);
+	return serial;
 }
 
 uint64_t vv_provenance_token(const struct vv_lineage *lin, uint64_t epoch)
@@ -104,6 +116,7 @@ uint64_t vv_provenance_token(const struct vv_lineage *lin, uint64_t epoch)
 bool vv_provenance_was_replaced(const struct vv_lineage *lin)
 {
 	bool turned;
+	uint64_t serial; /* how often `eras` was emptied */
 
 	pthread_mutex_lock(&lin->provenance->lock);
 	turned = lin->provenance->turned;

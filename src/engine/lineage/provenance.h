@@ -20,6 +20,8 @@ int vv_provenance_new(struct vv_store *store, struct vv_provenance **out);
 int vv_provenance_add(const struct vv_lineage *lin, const struct vv_era_table *said);
 /* Call it before reading an epoch that need not belong to those read before. */
 void vv_provenance_forget(const struct vv_lineage *lin);
+/* Increases with each vv_provenance_forget. */
+uint64_t vv_provenance_serial(const struct vv_lineage *lin);
 /* The token of the epoch's era, by the layers read last; 0: unknown. */
 uint64_t vv_provenance_token(const struct vv_lineage *lin, uint64_t epoch);
 

@@ -119,11 +119,26 @@ static int resize(struct vv_region *r, void *p, const struct vv_shape *s)
 	return 0;
 }
 
+/* Thousands of regions of one size have the same digests of zeros. */
+static bool copy_zero_digests(const struct varve *v, struct vv_region *r)
+{
+	const struct vv_region *other = v->n_regions > 1 ? v->region[v->n_regions - 2] : r;
+
+	if (other == r || other->shape.chunk != r->shape.chunk || other->shape.len % other->shape.chunk != r->shape.len % r->shape.chunk)
+		return false;
+	r->zero = other->zero;
+	r->zero_tail = other->zero_tail;
+	return true;
+}
+
 static int zero_digests(struct varve *v, struct vv_region *r)
 {
 	size_t tail = (size_t)(r->shape.len % r->shape.chunk);
-	uint8_t *zero = vv_mem_new(r->shape.chunk, 1);
+	uint8_t *zero;
 
+	if (copy_zero_digests(v, r))
+		return 0;
+	zero = vv_mem_new(r->shape.chunk, 1);
 	if (!zero)
 		return VV_ENOMEM;
 	v->ctx.digest(zero, r->shape.chunk, &r->zero);
@@ -181,8 +196,33 @@ static int check_declaration(struct varve *v, struct declaration *d)
 		rc = vv_err_set(VV_EINVAL, "region '%s': no memory (NULL) for %" PRIu64 " bytes", d->name, d->shape.len);
 	if (rc == 0 && r && r->owned)
 		rc = vv_err_set(VV_EINVAL, "region '%s' was made by varve_alloc; varve_free it first", d->name);
-	if (rc == 0 && d->key.space == vv_space_host())
-		rc = check_mapped(d);
+	return rc;
+}
+
+static bool is_on_host(const struct declaration *d)
+{
+	return d->key.space == vv_space_host();
+}
+
+/* Checks that all memory is mapped. Thousands of small arrays often lie one after the other. Such a
+ * row takes one system call. */
+static int check_all_mapped(const struct declaration *d, size_t n)
+{
+	int rc = 0;
+
+	for (size_t i = 0, next; rc == 0 && i < n; i = next) {
+		uintptr_t lo = (uintptr_t)d[i].p, hi = lo + (size_t)d[i].shape.len;
+
+		next = i + 1;
+		if (!is_on_host(&d[i]))
+			continue;
+		for (; next < n && is_on_host(&d[next]) && (uintptr_t)d[next].p >= lo && (uintptr_t)d[next].p < hi + vv_memory_page(); next++)
+			if ((uintptr_t)d[next].p + (size_t)d[next].shape.len > hi)
+				hi = (uintptr_t)d[next].p + (size_t)d[next].shape.len;
+		if (vv_memory_first_unmapped((void *)lo, hi - lo))
+			for (size_t k = i; rc == 0 && k < next; k++)
+				rc = check_mapped(&d[k]);
+	}
 	return rc;
 }
 
@@ -233,6 +273,8 @@ static int protect_part(struct varve *v, const char *name, void *p, const struct
 	struct declaration d = { .name = name, .p = p, .shape = *s, .part = part ? vv_distribution_copy(part) : NULL };
 	int rc = part && !d.part ? VV_ENOMEM : check_declaration(v, &d);
 
+	if (rc == 0)
+		rc = check_all_mapped(&d, 1);
 	if (rc == 0)
 		rc = declare(v, &d, out);
 	vv_mem_free(d.part);
@@ -325,7 +367,7 @@ static int check_arrays(struct varve *v, const struct varve_array *array, size_t
 			rc = check_declaration(v, &d[i]);
 	}
 	vv_map_fini(&names);
-	return rc;
+	return rc ? rc : check_all_mapped(d, n);
 }
 
 /* The declaration of the region that has this name now. */

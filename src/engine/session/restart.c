@@ -255,7 +255,7 @@ static int read_alone(struct varve *v, int rc, uint64_t epoch, struct vv_run_tab
 		return read_parts(v, epoch, ranks);
 	if (rc == 0)
 		rc = vv_threads_start(&v->ctx);
-	if (rc == 0) {
+	if (rc == 0 && !t->epoch) {
 		struct vv_run_table_how how = { .pool = v->ctx.pool };
 
 		vv_device_restore_expect(&v->ctx, v->device_buffers, v->region, v->n_regions);
@@ -287,7 +287,10 @@ static int restart_epoch(struct varve *v, uint64_t epoch)
 	int rc = want && copied ? 0 : VV_ENOMEM;
 
 	vv_run_table_fini(v->view); /* it belongs to forgotten state */
-	vv_provenance_forget(&v->ctx.lineage);
+	/* A program may restart twice: first to find the epoch, then with its regions declared. A head
+	 * never changes, so the table and the eras of its layers stay valid. */
+	if (!vv_tip_take_table(v, epoch, &t))
+		vv_provenance_forget(&v->ctx.lineage);
 	if (rc == 0 && v->rehearse->last)
 		rc = vv_rehearse_poison(v);
 	rc = (v->ctx.group ? read_together : read_alone)(v, rc, epoch, &t, want, copied);
@@ -483,13 +486,17 @@ static int check_here(const struct varve *v, const struct vv_runs *runs)
 	return rc;
 }
 
-/* Loads the table of an epoch into v->view. A head never changes, and only this session drops
- * epochs while it has the lineage. So the last table is valid until the next checkpoint. Programs
- * ask for thousands of regions, one by one. */
-static int view_epoch(struct varve *v, uint64_t epoch, enum vv_run_table_runs runs)
+/* Finds the table of an epoch, or loads it into v->view. A head never changes, and only this session
+ * drops epochs while it has the lineage. So the last table is valid until the next checkpoint.
+ * Programs ask for thousands of regions, one by one. */
+static int view_epoch(struct varve *v, uint64_t epoch, enum vv_run_table_runs runs, struct vv_run_table **out)
 {
 	int rc;
 
+	*out = epoch ? vv_tip_table(v, epoch) : NULL;
+	if (*out)
+		return 0;
+	*out = v->view;
 	if (epoch && v->view->epoch == epoch)
 		return 0;
 	vv_run_table_fini(v->view);
@@ -501,13 +508,13 @@ static int view_epoch(struct varve *v, uint64_t epoch, enum vv_run_table_runs ru
 }
 
 /* Views the given epoch. VARVE_LATEST: the newest one with a readable table. */
-static int view_named(struct varve *v, uint64_t epoch, enum vv_run_table_runs runs)
+static int view_named(struct varve *v, uint64_t epoch, enum vv_run_table_runs runs, struct vv_run_table **out)
 {
 	struct vv_err_state first = { 0 };
 	int rc;
 
 	if (epoch != VARVE_LATEST)
-		return view_epoch(v, epoch, runs);
+		return view_epoch(v, epoch, runs, out);
 	for (;;) {
 		rc = vv_catalog_newest(&v->ctx.lineage, epoch, &epoch);
 		if (rc)
@@ -516,7 +523,7 @@ static int view_named(struct varve *v, uint64_t epoch, enum vv_run_table_runs ru
 			return vv_err_restore(&first);
 		if (epoch == 0)
 			return vv_err_set(VV_ENOENT, "lineage '%s' has no epoch yet", v->ctx.lineage.name);
-		rc = view_epoch(v, epoch, runs);
+		rc = view_epoch(v, epoch, runs, out);
 		if (rc != VV_EDAMAGED)
 			return rc;
 		if (!first.code)
@@ -529,16 +536,16 @@ static int view_named(struct varve *v, uint64_t epoch, enum vv_run_table_runs ru
 }
 
 /* to: the destination, or NULL. */
-static int view_table(struct varve *v, uint64_t epoch, const void *to, size_t len)
+static int view_table(struct varve *v, uint64_t epoch, const void *to, size_t len, struct vv_run_table **out)
 {
 	enum vv_run_table_runs late = vv_device_restore_space(to, len, &(int){ 0 }) ? VV_RUN_TABLE_BEGUN : VV_RUN_TABLE_LATE;
-	int rc = view_named(v, epoch, v->ctx.group ? VV_RUN_TABLE_WHOLE : late);
+	int rc = view_named(v, epoch, v->ctx.group ? VV_RUN_TABLE_WHOLE : late, out);
 
 	return rc == VV_EDAMAGED && v->ctx.group && v->ctx.group->has_local_stores ? not_here(v, "the layer is") : rc;
 }
 
 /* The memory may be write-protected. A system call that writes to it would fail. */
-static int restart_into(struct varve *v, const struct vv_want *want)
+static int restart_into(struct varve *v, struct vv_run_table *t, const struct vv_want *want)
 {
 	struct vv_device_buffers buffers = { 0 };
 	int rc = vv_threads_start(&v->ctx);
@@ -546,7 +553,7 @@ static int restart_into(struct varve *v, const struct vv_want *want)
 	if (rc)
 		return rc;
 	vv_write_protect_begin_syscall(want->to, (size_t)want->len);
-	rc = read_wants(v, &buffers, v->view, want, 1);
+	rc = read_wants(v, &buffers, t, want, 1);
 	vv_device_buffers_finish_close(&buffers);
 	vv_write_protect_end_syscall();
 	return rc;
@@ -555,34 +562,36 @@ static int restart_into(struct varve *v, const struct vv_want *want)
 int varve_restart_region(varve *v, uint64_t epoch, const char *name, void *p, size_t len)
 {
 	const struct vv_run_table_region *r = NULL;
+	struct vv_run_table *table = NULL;
 	int rc = vv_enter_idle(v, "varve_restart_region");
 
 	if (rc)
 		return rc;
-	rc = name && (p || !len) ? view_table(v, epoch, p, len) :
+	rc = name && (p || !len) ? view_table(v, epoch, p, len, &table) :
 				   vv_err_set(VV_EINVAL, "varve_restart_region: name and memory are needed");
 	if (rc == 0)
-		rc = vv_run_table_region(&v->ctx.lineage, v->view, name, &r);
+		rc = vv_run_table_region(&v->ctx.lineage, table, name, &r);
 	if (rc == 0 && r->shape.len != len)
 		rc = vv_err_set(VV_EMISMATCH, "region '%s' has %" PRIu64 " bytes in epoch %" PRIu64 ", room is for %zu", name,
-				r->shape.len, v->view->epoch, len);
+				r->shape.len, table->epoch, len);
 	if (rc == 0)
 		rc = check_here(v, &r->runs);
 	if (rc == 0)
-		rc = restart_into(v, &(struct vv_want){ &r->runs, 0, len, p, name });
+		rc = restart_into(v, table, &(struct vv_want){ &r->runs, 0, len, p, name });
 	return vv_enter_leave(v, rc);
 }
 
 int varve_region_sized(varve *v, uint64_t epoch, const char *name, struct varve_region_info *out, size_t size)
 {
 	const struct vv_run_table_region *r = NULL;
+	struct vv_run_table *table = NULL;
 	int rc = vv_enter_idle(v, "varve_region");
 
 	if (rc)
 		return rc;
-	rc = name && out ? view_table(v, epoch, NULL, 0) : vv_err_set(VV_EINVAL, "varve_region: name and out are needed");
+	rc = name && out ? view_table(v, epoch, NULL, 0, &table) : vv_err_set(VV_EINVAL, "varve_region: name and out are needed");
 	if (rc == 0)
-		rc = vv_run_table_region(&v->ctx.lineage, v->view, name, &r);
+		rc = vv_run_table_region(&v->ctx.lineage, table, name, &r);
 	if (rc == 0) {
 		struct varve_region_info info = { r->shape.len, (enum varve_type)r->shape.type, r->shape.ndim, { 0 } };
 

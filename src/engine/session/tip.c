@@ -17,6 +17,7 @@ enum {
 	/* Bytes read: the cost of one more layer in the chain for a restart. */
 	LAYER_COST = 4096,
 	RUN_COST = 6,           /* approximate bytes of a run */
+	REGION_COST = 8,        /* the same of a region in the list that each layer has */
 	/* Bytes: a shorter chain is not examined. */
 	CHAIN_SHORT = 32 << 10,
 };
@@ -53,6 +54,7 @@ void vv_tip_continue(struct varve *v, uint64_t epoch, struct vv_run_table *table
 	*v->tip.table = *table;
 	*table = (struct vv_run_table){ 0 };
 	v->tip.has_table = v->tip.all_read = true;
+	v->tip.eras = vv_provenance_serial(&v->ctx.lineage);
 	v->tip.written_here = v->tip.compared = false;
 	v->tip.epoch = epoch;
 	v->newest = epoch;
@@ -66,6 +68,25 @@ void vv_tip_continue(struct varve *v, uint64_t epoch, struct vv_run_table *table
 		vv_index_cache_fini(v->index_cache);
 		v->has_index_cache = false;
 	}
+}
+
+struct vv_run_table *vv_tip_table(const struct varve *v, uint64_t epoch)
+{
+	bool has = v->tip.has_table && v->tip.epoch == epoch && v->tip.eras == vv_provenance_serial(&v->ctx.lineage);
+
+	return has && !v->ctx.group && !vv_tiers_is_reading(v) ? v->tip.table : NULL;
+}
+
+bool vv_tip_take_table(struct varve *v, uint64_t epoch, struct vv_run_table *out)
+{
+	struct vv_run_table *t = vv_tip_table(v, epoch);
+
+	if (!t)
+		return false;
+	*out = *t;
+	*t = (struct vv_run_table){ 0 };
+	v->tip.has_table = v->tip.all_read = false;
+	return true;
 }
 
 void vv_tip_step_back(struct varve *v, uint64_t epoch)
@@ -113,13 +134,19 @@ void vv_tip_new_era(struct varve *v)
 	v->tip.token = vv_digest_check(from, sizeof(from));
 }
 
+static uint64_t layer_cost(const struct varve *v)
+{
+	return LAYER_COST + v->n_regions * (uint64_t)REGION_COST;
+}
+
 /* A delta is cheaper to write, a keyframe cheaper to restart from. The next layer is a keyframe as
- * soon as reading the chain would cost more than reading a full table. */
+ * soon as reading the chain would cost more than reading a full table. With thousands of small
+ * regions each layer is one: its list of regions is longer than a full table. */
 bool vv_tip_wants_keyframe(const struct varve *v)
 {
 	uint64_t full = v->tip.full_runs * RUN_COST;
 
-	return !v->tip.epoch || v->tip.depth == VV_MAX_DEPTH || v->tip.chain_cost + LAYER_COST >= full;
+	return !v->tip.epoch || v->tip.depth == VV_MAX_DEPTH || v->tip.chain_cost + layer_cost(v) >= full;
 }
 
 /* Counts the runs of a full table. Returns false if there are regions in grains, whose runs are not
@@ -151,7 +178,7 @@ static void update_chain_cost(const struct vv_layer_writer *p, uint64_t runs)
 	uint64_t n;
 
 	v->tip.full_runs = p->keyframe ? runs : v->tip.full_runs + 2 * runs;
-	v->tip.chain_cost = p->keyframe ? 0 : v->tip.chain_cost + LAYER_COST + runs * RUN_COST;
+	v->tip.chain_cost = p->keyframe ? 0 : v->tip.chain_cost + layer_cost(v) + runs * RUN_COST;
 	if (p->keyframe)
 		v->tip.chain_counted = CHAIN_SHORT;
 	if (v->tip.chain_cost < 2 * v->tip.chain_counted || !count_runs(v, &n))
@@ -245,7 +272,7 @@ void vv_tip_adopt(struct varve *v)
 
 	v->tip.depth = t->depth;
 	v->tip.full_runs = 0;
-	v->tip.chain_cost = (uint64_t)v->tip.depth * LAYER_COST;
+	v->tip.chain_cost = v->tip.depth * layer_cost(v);
 	for (size_t i = 0; i < t->n; i++)
 		v->tip.full_runs += t->region[i].runs.n;
 }
