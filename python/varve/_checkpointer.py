@@ -21,7 +21,7 @@ from ._session import DoneFunction, Group, Session, alone
 from ._tensors import BY_DTYPE, Layout, View, view_of
 from ._tree import Decoder, Encoder, Kept, leaves_of
 
-_MEMORY = functools.partial(tuple.__new__, Memory)  # Memory._make in C
+_MEMORY = typing.cast("typing.Callable[[tuple], Memory]", functools.partial(tuple.__new__, Memory))  # Memory._make in C
 _TENSORS = {torch.Tensor, torch.nn.Parameter}
 _DTYPE, _SHAPE, _KIND = (operator.attrgetter(*names) for names in (["dtype"], ["shape"], ["shape", "dtype", "requires_grad"]))
 NODES, VIEWS = "torch.nodes.json", "torch.views.json"  # regions: the values, and where the tensors are
@@ -226,7 +226,7 @@ def _facts_of(kind: tuple) -> tuple | None:
     """What _FACTS are of a tensor that is a whole region of this kind. None: there is none, or it is not looked at in passes."""
     dtype, shape, stride, *_ = kind
     known = getattr(torch, dtype.removeprefix("torch."), None)
-    whole = known in BY_DTYPE and not known.is_complex and len(shape) <= MAX_DIMS and 0 not in shape
+    whole = known is not None and known in BY_DTYPE and not known.is_complex and len(shape) <= MAX_DIMS and 0 not in shape
     return (known, shape, stride, True, False) if whole else None
 
 
@@ -263,7 +263,7 @@ class Filling:
         facts = [wanted[stored.kind[i]] for i in usual]
         same = list(map(operator.eq, zip(*(map(fact, mine) for fact in _FACTS)), facts))
         if not all(same):
-            usual, mine, facts = (list(itertools.compress(values, same)) for values in (usual, mine, facts))
+            usual, mine, facts = list(itertools.compress(usual, same)), list(itertools.compress(mine, same)), list(itertools.compress(facts, same))
         addresses, types = map(torch.Tensor.data_ptr, mine), [BY_DTYPE[f[0]] for f in facts if f]
         shapes = [f[1] or (1,) for f in facts if f]
         rows = zip(addresses, types, shapes, itertools.repeat(""), itertools.repeat(None), mine, itertools.repeat(()), itertools.repeat(0))
@@ -275,7 +275,7 @@ class Filling:
     def _place(self) -> None:
         groups: dict[str, list[int]] = {}
         left = sorted(self._place_whole())
-        views_of = collections.Counter(self.stored.view(i).region for i in range(len(self.stored.paths))) if left else {}
+        views_of = collections.Counter(self.stored.view(i).region for i in range(len(self.stored.paths) if left else 0))
         for i in left:
             view = self.stored.view(i)
             mine = self._mine.get(view.path)
