@@ -156,7 +156,7 @@ int vv_redundancy_open(struct varve *v)
 	int rc = of(v)->domains.k ? find_domains(v) : 0;
 
 	of(v)->newest_at_open = v->tip.epoch;
-	if (rc || !v->ctx.group->has_local_stores || !v->tip.epoch)
+	if (rc || !v->tip.epoch)
 		return rc;
 	rc = rebuild(v, UINT64_MAX, false, &r);
 	if (rc && !v->ctx.group->comm->broken) { /* a restart reports what is missing */
@@ -184,7 +184,7 @@ int vv_redundancy_repair(struct varve *v, uint64_t epoch, bool *repaired)
 	int rc;
 
 	*repaired = false;
-	if (!v->ctx.group || !v->ctx.group->has_local_stores || of(v)->scanned)
+	if (!v->ctx.group || of(v)->scanned)
 		return 0;
 	of(v)->scanned = true;
 	vv_err_save(rebuild(v, epoch, true, &r), &error);
