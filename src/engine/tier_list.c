@@ -22,7 +22,7 @@ char *vv_tier_list_absolute(const char *url)
 	size_t scheme = strcspn(path, ":/");
 	char *here, *whole;
 
-	if (path[0] == '/' || path[scheme] == ':')
+	if (path[0] == '/' || path[scheme] == ':' || !path[0])
 		return vv_mem_strdup(path[0] == '/' ? path : url);
 	here = getcwd(NULL, 0);
 	if (!here)

@@ -73,6 +73,8 @@ with tempfile.TemporaryDirectory() as top:
     with layer.open("r+b") as file:
         file.seek(5000)
         file.write(b"damage")
+    told = command(now, "--scan", "--dry-run")
+    assert "epoch 2: rs:2+2, 0 objects missing, 1 damaged, bears the loss of 1 more store\n" in told and told.count(" 0 damaged, bears") == 2, told
     assert "1 objects written" in command(now, "--scan")
     same(top)
     # The layer's checks are lost with its parity: the damage is found before other parity is made from it.
@@ -83,6 +85,22 @@ with tempfile.TemporaryDirectory() as top:
     for store, rank in (("s1", 1), ("s2", 2)):
         next((now / store).glob(f"heat/*/*2.r{rank}-of-4.parity")).unlink()
     assert "3 objects written" in command(now)
+    same(top)
+    # A damaged record of an epoch is replaced by another store's.
+    record = next((now / "s3").glob("heat/*/*2.commit"))
+    record.write_bytes(record.read_bytes()[:-9])
+    command(now)
+    same(top)
+    # Something in the way of one object: the others are written all the same.
+    parity = next((now / "s1").glob("heat/*/*1.r1-of-4.parity"))
+    parity.unlink()
+    parity.mkdir()
+    shutil.rmtree(now / "s2")
+    (now / "s2").mkdir()
+    told = command(now, want=2)
+    assert "4 objects written" in told and "cannot rename" in told and told.count("0 objects missing, bears the loss of 2 more stores") == 2, told
+    parity.rmdir()
+    command(now)
     same(top)
     wrong = subprocess.run([build / "varve", "rebuild", "heat", "s0"], cwd=now, capture_output=True, text=True)
     assert wrong.returncode == 2 and "rebuild: STORE is missing" in wrong.stderr, wrong

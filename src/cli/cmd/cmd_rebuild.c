@@ -6,6 +6,7 @@
 #include "cli/base/text.h"
 #include "cli/base/verb_context.h"
 #include "engine/lineage/provenance.h"
+#include "engine/ranks/parity_scan.h"
 #include "engine/ranks/parity_sets.h"
 #include <inttypes.h>
 #include <string.h>
@@ -120,67 +121,71 @@ static uint32_t choose_target(void *arg, uint64_t epoch, const struct vv_parity_
 	return best;
 }
 
+static bool has_record(const struct vv_lineage *lin, uint64_t epoch)
+{
+	struct vv_commit c = { 0 };
+	int rc = vv_catalog_commit(lin, epoch, &c);
+
+	vv_commit_fini(&c);
+	return rc == 0;
+}
+
+/* Every store has the records of all epochs, unless they were dropped everywhere. */
+static int spread_record(void *arg, uint64_t epoch, bool rebuilt)
+{
+	struct rebuild *b = arg;
+	struct vv_commit c = { 0 };
+	size_t from = 0;
+	int rc = VV_ENOENT;
+
+	(void)rebuilt;
+	for (; rc && from < b->n; from += rc != 0) {
+		rc = vv_catalog_commit(&b->lineage[from], epoch, &c);
+		if (rc && rc != VV_ENOENT && rc != VV_EDAMAGED)
+			return rc;
+	}
+	for (size_t i = 0; rc == 0 && i < b->n; i++)
+		if (!has_record(&b->lineage[i], epoch))
+			rc = vv_catalog_put_commit(&b->lineage[i], &c);
+	vv_commit_fini(&c);
+	rc = rc == VV_ENOENT || rc == VV_EDAMAGED ? 0 : rc;
+	if (rc == 0)
+		vv_err_clear();
+	return rc;
+}
+
 static int list_all(struct rebuild *b)
 {
-	int rc = 0;
+	int rc;
 
 	vv_parity_sets_fini(&b->sets);
-	b->sets = (struct vv_parity_sets){ .io = { .lineage = b->lineage }, .target = choose_target, .arg = b, .places = (uint32_t)b->n,
-					   .domain = vv_mem_new(b->n, sizeof(*b->sets.domain)) };
+	b->sets = (struct vv_parity_sets){ .io = { .lineage = b->lineage }, .target = choose_target, .spread = spread_record, .arg = b,
+					   .places = (uint32_t)b->n, .domain = vv_mem_new(b->n, sizeof(*b->sets.domain)) };
 	rc = b->sets.domain ? 0 : VV_ENOMEM;
-	for (uint32_t i = 0; rc == 0 && i < b->n; i++)
-		b->sets.domain[i] = i;
-	for (size_t i = 0; rc == 0 && i < b->n; i++) {
+	for (uint32_t i = 0; rc == 0 && i < b->n; i++) {
 		struct vv_listing l = { 0 };
 
+		b->sets.domain[i] = i;
 		if (b->has[i] || !b->dry)
 			rc = vv_catalog_list(&b->lineage[i], 0, &l);
 		if (rc == 0)
-			rc = vv_parity_sets_add(&b->sets, &l, (uint32_t)i);
+			rc = vv_parity_sets_add(&b->sets, &l, i);
 		vv_catalog_listing_fini(&l);
 	}
 	vv_parity_sets_sort(&b->sets);
 	return rc;
 }
 
-/* Every store has the records of all epochs. */
-static int spread_record(struct rebuild *b, uint64_t epoch)
+/* What could be written is listed even if a store has failed. */
+static int rebuild_all(struct rebuild *b, struct vv_parity_report *r, struct vv_err_state *error)
 {
-	struct vv_commit c = { 0 };
-	size_t from = 0;
-	int rc = VV_ENOENT;
-
-	for (; rc && from < b->n; from += rc != 0) {
-		rc = vv_catalog_commit(&b->lineage[from], epoch, &c);
-		if (rc && rc != VV_ENOENT && rc != VV_EDAMAGED)
-			return rc;
-	}
-	vv_err_clear();
-	for (size_t i = 0; rc == 0 && i < b->n; i++)
-		if (vv_catalog_is_dropped(&b->lineage[i], epoch))
-			rc = vv_catalog_put_commit(&b->lineage[i], &c);
-	vv_commit_fini(&c);
-	return rc == VV_ENOENT || rc == VV_EDAMAGED ? 0 : rc; /* dropped everywhere */
-}
-
-static int rebuild_all(struct rebuild *b, struct vv_parity_report *r)
-{
-	size_t missing = 0;
-	int rc = 0;
-
-	for (uint64_t e = vv_parity_sets_next(&b->sets, 0); rc == 0 && e; e = vv_parity_sets_next(&b->sets, e)) {
-		vv_parity_sets_epoch(&b->sets, e, &missing);
-		if (missing || b->scan)
-			rc = vv_parity_sets_rebuild(&b->sets, e, b->scan, r);
-		if (rc == 0)
-			rc = spread_record(b, e);
-	}
-	return rc ? rc : list_all(b);
+	vv_err_save(vv_parity_sets_rebuild(&b->sets, UINT64_MAX, b->scan, r), error);
+	return list_all(b);
 }
 
 /* ---- report ---------------------------------------------------------------------------------- */
 
-static void tell_epoch(struct rebuild *b, uint64_t epoch, const char *scheme, size_t missing, int survives)
+static void tell_epoch(struct rebuild *b, uint64_t epoch, const char *scheme, size_t missing, size_t damaged, int survives)
 {
 	struct vv_verb_context *job = b->job;
 
@@ -188,45 +193,66 @@ static void tell_epoch(struct rebuild *b, uint64_t epoch, const char *scheme, si
 	vv_json_number(&job->json, "epoch", epoch);
 	vv_json_text(&job->json, "redundancy", scheme);
 	vv_json_number(&job->json, "missing", missing);
+	if (b->dry && b->scan)
+		vv_json_number(&job->json, "damaged", damaged);
 	vv_json_signed(&job->json, "bears", survives);
 	vv_json_end(&job->json);
 	if (job->args->json || job->args->quiet)
 		return;
 	vv_out_printf(&job->out, "epoch %" PRIu64 ": %s, %zu objects missing, ", epoch, scheme, missing);
+	if (b->dry && b->scan)
+		vv_out_printf(&job->out, "%zu damaged, ", damaged);
 	if (survives < 0)
 		vv_out_printf(&job->out, "more than can be computed\n");
 	else
 		vv_out_printf(&job->out, "bears the loss of %d more store%s\n", survives, survives == 1 ? "" : "s");
 }
 
-/* Each store is a failure domain. *worst: of all epochs. */
+/* With --dry-run --scan, objects are read in search of damage. *damaged: their number. */
+static int look(const struct rebuild *b, struct vv_parity_job *j, size_t *damaged)
+{
+	int rc = b->dry && b->scan ? vv_parity_scan_run(&b->sets.io, j) : 0;
+
+	for (size_t i = 0; i < j->head.n_layers; i++)
+		*damaged += (j->data[i].bad != NULL) + (j->parity[i].bad != NULL);
+	return rc;
+}
+
+/* Each store is a failure domain. */
+static int tell_one(struct rebuild *b, uint64_t epoch, int *worst)
+{
+	char scheme[VV_PARITY_SCHEME] = "?";
+	struct vv_parity_job *j = NULL;
+	size_t n = 0, missing = 0, damaged = 0;
+	int survives = -1, rc;
+
+	vv_parity_sets_epoch(&b->sets, epoch, &missing);
+	rc = vv_parity_sets_load(&b->sets, epoch, &j, &n);
+	if (n)
+		vv_parity_sets_scheme(j[0].head.k, j[0].head.m, scheme);
+	for (size_t i = 0; i < n; i++) {
+		int one;
+
+		rc = rc ? rc : look(b, &j[i], &damaged);
+		one = vv_parity_job_survives(&j[i], b->sets.domain);
+		survives = i == 0 || one < survives ? one : survives;
+		vv_parity_job_fini(&j[i]);
+	}
+	vv_mem_free(j);
+	*worst = survives < *worst ? survives : *worst;
+	if (rc == 0)
+		tell_epoch(b, epoch, scheme, missing, damaged, survives);
+	return rc;
+}
+
+/* *worst: of all epochs. */
 static int tell_all(struct rebuild *b, int *worst)
 {
 	int rc = 0;
 
 	vv_json_array(&b->job->json, "epochs");
-	for (uint64_t e = vv_parity_sets_next(&b->sets, 0); rc == 0 && e; e = vv_parity_sets_next(&b->sets, e)) {
-		char scheme[VV_PARITY_SCHEME] = "?";
-		struct vv_parity_job *j = NULL;
-		size_t n = 0, missing = 0;
-		int survives = 0;
-
-		vv_parity_sets_epoch(&b->sets, e, &missing);
-		rc = vv_parity_sets_load(&b->sets, e, &j, &n);
-		survives = n ? vv_parity_job_survives(&j[0], b->sets.domain) : -1;
-		if (n)
-			vv_parity_sets_scheme(j[0].head.k, j[0].head.m, scheme);
-		for (size_t i = 0; i < n; i++) {
-			int one = vv_parity_job_survives(&j[i], b->sets.domain);
-
-			survives = one < survives ? one : survives;
-			vv_parity_job_fini(&j[i]);
-		}
-		vv_mem_free(j);
-		*worst = survives < *worst ? survives : *worst;
-		if (rc == 0)
-			tell_epoch(b, e, scheme, missing, survives);
-	}
+	for (uint64_t e = vv_parity_sets_next(&b->sets, 0); rc == 0 && e; e = vv_parity_sets_next(&b->sets, e))
+		rc = tell_one(b, e, worst);
 	vv_json_end(&b->job->json);
 	return rc;
 }
@@ -236,6 +262,7 @@ static int run(struct vv_verb_context *job)
 	struct rebuild b = { .job = job, .n = job->args->n_operands - 1, .dry = vv_args_value(job->args, "dry-run"),
 			     .scan = vv_args_value(job->args, "scan") };
 	struct vv_parity_report r = { 0 };
+	struct vv_err_state error = { 0 };
 	int worst = 0, rc;
 
 	vv_verb_context_allow_files(); /* all layers of a set, and their parity, are open together */
@@ -243,7 +270,7 @@ static int run(struct vv_verb_context *job)
 	if (rc == 0)
 		rc = list_all(&b);
 	if (rc == 0 && !b.dry)
-		rc = rebuild_all(&b, &r);
+		rc = rebuild_all(&b, &r, &error);
 	if (rc == 0) {
 		vv_json_text(&job->json, "lineage", job->args->operand[0]);
 		vv_json_number(&job->json, "written", r.built.n_objects);
@@ -256,11 +283,13 @@ static int run(struct vv_verb_context *job)
 		vv_out_printf(&job->out, "%zu objects written, %s\n", r.built.n_objects, vv_text_size(r.built.layer_bytes + r.built.parity_bytes).s);
 	vv_parity_sets_free_report(&r);
 	close_all(&b);
+	if (rc == 0 && error.code)
+		rc = vv_err_restore(&error);
 	return rc ? rc : worst < 0;
 }
 
 static const struct vv_args_option options[] = {
-	{ "dry-run", 0, NULL, "only list what is missing" },
+	{ "dry-run", 0, NULL, "only list what is missing; with --scan also what is damaged" },
 	{ "scan", 0, NULL, "read all objects, and repair damaged ones" },
 	{ NULL, 0, NULL, NULL },
 };

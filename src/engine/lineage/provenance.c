@@ -116,7 +116,6 @@ uint64_t vv_provenance_token(const struct vv_lineage *lin, uint64_t epoch)
 bool vv_provenance_was_replaced(const struct vv_lineage *lin)
 {
 	bool turned;
-	uint64_t serial; /* how often `eras` was emptied */
 
 	pthread_mutex_lock(&lin->provenance->lock);
 	turned = lin->provenance->turned;

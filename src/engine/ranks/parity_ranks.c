@@ -197,20 +197,28 @@ static int get_names(struct vv_parity_sets *s, const uint8_t *p, size_t n, uint3
  * gets their layers. */
 static uint32_t choose_target(void *arg, uint64_t epoch, const struct vv_parity_layer *l)
 {
-	const struct vv_group *g = arg;
+	const struct vv_group *g = ((struct vv_context *)arg)->group;
 	uint32_t lowest = l->storage_node ? l->storage_node - 1 : l->rank;
 
 	(void)epoch;
 	return g->storage_node[lowest % g->size];
 }
 
+/* The epoch may have no record any more. */
+static int spread_record(void *arg, uint64_t epoch, bool rebuilt)
+{
+	int rc = rebuilt ? vv_group_spread_commit(arg, epoch) : 0;
+
+	return rc == VV_EDAMAGED ? 0 : rc;
+}
+
 /* A session without redundancy has no names of domains: each storage node is one. */
-static int begin_sets(const struct vv_context *ctx, const struct vv_parity_domains *d, struct vv_parity_sets *s)
+static int begin_sets(struct vv_context *ctx, const struct vv_parity_domains *d, struct vv_parity_sets *s)
 {
 	struct vv_group *g = ctx->group;
 
-	*s = (struct vv_parity_sets){ .io = { g, g->comm, &ctx->lineage }, .target = choose_target, .arg = g, .places = g->size,
-				      .domain = vv_mem_new(g->size, sizeof(*s->domain)) };
+	*s = (struct vv_parity_sets){ .io = { g, g->comm, &ctx->lineage }, .target = choose_target, .spread = spread_record,
+				      .arg = ctx, .places = g->size, .domain = vv_mem_new(g->size, sizeof(*s->domain)) };
 	for (uint32_t r = 0; s->domain && r < g->size; r++)
 		s->domain[r] = g->storage_node[r] != r ? VV_PARITY_NO_PLACE : d->number ? d->number[r] : r;
 	return s->domain ? 0 : VV_ENOMEM;
@@ -235,27 +243,14 @@ static int gather_names(struct vv_context *ctx, const struct vv_parity_domains *
 	return vv_group_agree(g, g->comm, rc);
 }
 
-/* With the record of the epoch, if it still has one. */
-static int bring_back(const struct vv_parity_sets *s, struct vv_context *ctx, uint64_t epoch, bool scan, struct vv_parity_report *out)
-{
-	int rc = vv_parity_sets_rebuild(s, epoch, scan, out), spread;
-
-	if (rc)
-		return rc;
-	spread = vv_group_spread_commit(ctx, epoch);
-	return spread == VV_EDAMAGED ? 0 : spread;
-}
-
 int vv_parity_ranks_rebuild(struct vv_context *ctx, const struct vv_parity_domains *d, uint64_t last, bool scan,
 			    struct vv_parity_report *out)
 {
 	struct vv_parity_sets s;
-	size_t missing = 0;
 	int rc = gather_names(ctx, d, &s);
 
-	for (uint64_t e = vv_parity_sets_next(&s, 0); rc == 0 && e && e <= last; e = vv_parity_sets_next(&s, e))
-		if (vv_parity_sets_epoch(&s, e, &missing) && (missing || scan))
-			rc = bring_back(&s, ctx, e, scan, out);
+	if (rc == 0)
+		rc = vv_parity_sets_rebuild(&s, last, scan, out);
 	vv_parity_sets_fini(&s);
 	return rc;
 }

@@ -304,25 +304,27 @@ void vv_parity_sets_free_report(struct vv_parity_report *r)
 	*r = (struct vv_parity_report){ 0 };
 }
 
-/* Names the ranks and domains whose objects are lost or damaged. */
+/* Names the ranks and domains whose layers are lost or damaged. Parity may never have been made. */
 static int report_lost(const struct vv_parity_job *j, struct vv_parity_report *out)
 {
 	struct vv_parity_lost *l;
 	char scheme[VV_PARITY_SCHEME];
-	size_t n;
+	size_t n, layers = 0, parity = 0;
 
 	if (vv_mem_room(&out->lost, out->n_lost, &out->lost_cap, sizeof(*out->lost)) < 0)
 		return VV_ENOMEM;
 	l = &out->lost[out->n_lost++];
 	l->epoch = j->head.epoch;
-	n = (size_t)snprintf(l->text, sizeof(l->text), "of epoch %" PRIu64 " the layers and parity of", j->head.epoch);
-	for (size_t i = 0, k = 0; i < j->head.n_layers && n < sizeof(l->text) / 2; i++)
-		if (j->data[i].wanted || j->parity[i].wanted)
-			n += (size_t)snprintf(l->text + n, sizeof(l->text) - n, "%s rank %u (%s)", k++ ? "," : "", j->head.layer[i].rank,
+	n = (size_t)snprintf(l->text, sizeof(l->text), "of epoch %" PRIu64 " the layers of", j->head.epoch);
+	for (size_t i = 0; i < j->head.n_layers; i++) {
+		parity += j->parity[i].wanted;
+		if (j->data[i].wanted && n < sizeof(l->text) / 2)
+			n += (size_t)snprintf(l->text + n, sizeof(l->text) - n, "%s rank %u (%s)", layers++ ? "," : "", j->head.layer[i].rank,
 					      j->head.layer[i].domain_name);
+	}
 	vv_parity_sets_scheme(j->head.k, j->head.m, scheme);
-	snprintf(l->text + n, sizeof(l->text) - n, " are lost or damaged; %s bears the loss of %u failure domain%s", scheme, j->head.m,
-		 j->head.m > 1 ? "s" : "");
+	snprintf(l->text + n, sizeof(l->text) - n, " and the parity of %zu rank%s are lost or damaged; %s bears the loss of %u failure domain%s",
+		 parity, parity == 1 ? "" : "s", scheme, j->head.m, j->head.m > 1 ? "s" : "");
 	return 0;
 }
 
@@ -399,16 +401,41 @@ static int rebuild_set(const struct vv_parity_sets *s, struct vv_parity_job *j, 
 	return rc;
 }
 
-int vv_parity_sets_rebuild(const struct vv_parity_sets *s, uint64_t epoch, bool scan, struct vv_parity_report *out)
+/* Other sets may be in other stores. Without the other ranks nothing can be made. */
+static int go_on_after(const struct vv_parity_sets *s, int rc, struct vv_err_state *first)
+{
+	if (rc && !first->code)
+		vv_err_save(rc, first);
+	return rc && s->io.group && s->io.group->comm->broken ? rc : 0;
+}
+
+static int rebuild_epoch(const struct vv_parity_sets *s, uint64_t epoch, bool scan, struct vv_parity_report *out, struct vv_err_state *first)
 {
 	struct vv_parity_job *j = NULL;
 	size_t n = 0;
-	int rc = vv_parity_sets_load(s, epoch, &j, &n);
+	int rc = go_on_after(s, vv_parity_sets_load(s, epoch, &j, &n), first);
 
 	for (size_t i = 0; rc == 0 && i < n; i++)
-		rc = rebuild_set(s, &j[i], scan, out);
+		rc = go_on_after(s, rebuild_set(s, &j[i], scan, out), first);
 	for (size_t i = 0; i < n; i++)
 		vv_parity_job_fini(&j[i]);
 	vv_mem_free(j);
 	return rc;
+}
+
+int vv_parity_sets_rebuild(const struct vv_parity_sets *s, uint64_t last, bool scan, struct vv_parity_report *out)
+{
+	struct vv_err_state first = { 0 };
+	size_t missing = 0;
+	int rc = 0;
+
+	for (uint64_t e = vv_parity_sets_next(s, 0); rc == 0 && e && e <= last; e = vv_parity_sets_next(s, e)) {
+		bool wanted = vv_parity_sets_epoch(s, e, &missing) && (missing || scan);
+
+		if (wanted)
+			rc = rebuild_epoch(s, e, scan, out, &first);
+		if (rc == 0)
+			rc = go_on_after(s, s->spread(s->arg, e, wanted), &first);
+	}
+	return first.code ? vv_err_restore(&first) : 0;
 }

@@ -21,6 +21,8 @@ struct vv_parity_sets {
 	/* Where lost objects go: the place for a rank of the epoch, by the storage node that it had. If
 	 * its failure domain has a part of the same set, they go to a domain that has none. */
 	uint32_t (*target)(void *arg, uint64_t epoch, const struct vv_parity_layer *l);
+	/* After the sets of an epoch: places that lack its commit record get it. */
+	int (*spread)(void *arg, uint64_t epoch, bool rebuilt);
 	void *arg;
 	uint32_t places, *domain; /* of each place: its failure domain, or VV_PARITY_NO_PLACE */
 };
@@ -48,9 +50,10 @@ uint64_t vv_parity_sets_next(const struct vv_parity_sets *s, uint64_t epoch);
 
 /* The sets of an epoch, with all that is there. The caller ends each job, and frees the list. */
 int vv_parity_sets_load(const struct vv_parity_sets *s, uint64_t epoch, struct vv_parity_job **out, size_t *n);
-/* Writes the missing objects of an epoch; with `scan` also those with damaged blocks. Sets that cannot
- * be made again are added to the report, and are no error. */
-int vv_parity_sets_rebuild(const struct vv_parity_sets *s, uint64_t epoch, bool scan, struct vv_parity_report *out);
+/* Writes the missing objects of all epochs up to `last`; with `scan` also those with damaged blocks.
+ * Sets that cannot be made again are added to the report, and are no error. If a store fails, the
+ * other sets are made all the same; the result is the first error. */
+int vv_parity_sets_rebuild(const struct vv_parity_sets *s, uint64_t last, bool scan, struct vv_parity_report *out);
 void vv_parity_sets_free_report(struct vv_parity_report *r);
 /* "partner", "xor:8" or "rs:6+2" */
 enum { VV_PARITY_SCHEME = 32 };

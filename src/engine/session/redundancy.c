@@ -142,8 +142,7 @@ static int rebuild(struct varve *v, uint64_t last, bool scan, struct vv_parity_r
 
 	vv_parity_sets_free_report(&of(v)->lost);
 	of(v)->lost = *r;
-	if (rc == 0)
-		tell(v, r, scan);
+	tell(v, r, scan);
 	return rc;
 }
 
@@ -153,11 +152,12 @@ int vv_redundancy_open(struct varve *v)
 	int rc = of(v)->domains.k ? find_domains(v) : 0;
 
 	of(v)->newest_at_open = v->tip.epoch;
-	if (rc || !v->ctx.group->has_local_stores || !v->tip.epoch)
+	if (rc || !v->tip.epoch)
 		return rc;
 	rc = rebuild(v, UINT64_MAX, false, &r);
 	if (rc && !v->ctx.group->comm->broken) { /* a restart reports what is missing */
-		vv_log_warn("lost layers cannot be written again: %s", vv_err_last());
+		if (v->ctx.rank == 0)
+			vv_log_warn("some lost layers or parity of '%s' cannot be written again: %s", v->ctx.lineage.name, vv_err_last());
 		vv_err_clear();
 		rc = 0;
 	}
@@ -173,19 +173,21 @@ void vv_redundancy_close(struct varve *v)
 int vv_redundancy_repair(struct varve *v, uint64_t epoch, bool *repaired)
 {
 	struct vv_parity_report r = { 0 };
+	struct vv_err_state error;
 	uint64_t n;
-	int rc = 0;
+	int rc;
 
 	*repaired = false;
-	if (!v->ctx.group || !v->ctx.group->has_local_stores || of(v)->scanned)
+	if (!v->ctx.group || of(v)->scanned)
 		return 0;
 	of(v)->scanned = true;
-	rc = rebuild(v, epoch, true, &r);
+	vv_err_save(rebuild(v, epoch, true, &r), &error);
 	n = r.built.n_objects;
-	if (rc == 0)
-		rc = vv_group_sum(v->ctx.group, v->ctx.group->comm, 0, &n, 1);
+	rc = vv_group_sum(v->ctx.group, v->ctx.group->comm, 0, &n, 1);
 	*repaired = rc == 0 && n;
-	return rc == VV_EDAMAGED ? 0 : rc;
+	if (rc || *repaired || error.code == VV_EDAMAGED)
+		return rc;
+	return error.code ? vv_err_restore(&error) : 0;
 }
 
 int vv_redundancy_explain(const struct varve *v, uint64_t epoch, int rc)

@@ -401,10 +401,12 @@ static bool is_same_folder(const struct vv_store *a, const struct vv_store *b)
 	       x.st_ino == y.st_ino;
 }
 
-/* Each store is another one. */
-static int check_folders(const struct varve *v, const struct vv_tiers *t)
+/* Each store can be one, and is another one. */
+static int check_stores(const struct varve *v, const struct vv_tiers *t)
 {
 	for (size_t i = 0; i < t->n; i++) {
+		if (t->tier[i].trouble.code == VV_EINVAL && t->tier[i].set->url[0] != '/') /* a path may become a folder */
+			return vv_err_set(VV_EINVAL, "tiers: %s", t->tier[i].trouble.message);
 		if (is_same_folder(t->tier[i].store, v->ctx.store))
 			return vv_err_set(VV_EINVAL, "tiers: store '%s' is the store of the session itself, '%s': leave it out, or name another one",
 					  t->tier[i].set->url, t->nearest);
@@ -464,7 +466,7 @@ int vv_tiers_adopt(struct varve *v, const char *lineage)
 	for (size_t i = 0; rc == 0 && i < t->n; i++)
 		rc = look(&t->tier[i], lineage, UINT64_MAX, &t->tier[i].newest);
 	if (rc == 0)
-		rc = check_folders(v, t);
+		rc = check_stores(v, t);
 	if (rc)
 		return rc;
 	found = vv_catalog_open(v->ctx.store, lineage, false, &own);

@@ -267,6 +267,36 @@ static void check_shared(void)
 	hosts_end(r);
 }
 
+/* All ranks go on with the only store that is left. */
+static void check_one_left(void)
+{
+	struct hosts *r = hosts_new(2, 97, "mode=async redundancy=partner failure-domain=store log=error");
+
+	r->any_thread = true;
+	hosts_go(r, 0, 1, 3);
+	lose(r, 2);
+	r->per_place = 2;
+	hosts_go(r, 3, 4, 4);
+	r->end = 4;
+	threadcomm_run(2, hosts_read_all, r);
+	hosts_end(r);
+}
+
+/* A folder is in the way of one object. All others come back. */
+static void check_obstacle(void)
+{
+	struct hosts *r = hosts_new(4, 96, "mode=async redundancy=rs:2+2 failure-domain=store log=error");
+
+	r->any_thread = true;
+	hosts_go(r, 0, 1, 3);
+	shell("cd %s/p0/job/00000000 && rm 0000000001.r0-of-4.parity && mkdir 0000000001.r0-of-4.parity", r->store);
+	lose(r, 2);
+	hosts_go(r, 3, 0, 0);
+	r->end = 3;
+	threadcomm_run(4, hosts_read_all, r);
+	hosts_end(r);
+}
+
 static void check_option(void)
 {
 	static const char *const wrong[] = { "", "rs:", "rs:6", "rs:6+", "rs:0+1", "rs:1+0", "rs:300+300", "rs:60+16", "rs:6+17", "rs:6+2 ",
@@ -289,6 +319,8 @@ int main(void)
 	check_moved_up(4, "mode=async redundancy=xor:4 failure-domain=store log=error");
 	check_moved_up(5, "mode=sync redundancy=partner failure-domain=store log=error");
 	check_shared();
+	check_one_left();
+	check_obstacle();
 	check_protected();
 	check_all(2, 1, "mode=async redundancy=partner failure-domain=store log=error", true);
 	check_all(3, 1, "mode=sync redundancy=partner failure-domain=store log=error", true);

@@ -41,6 +41,9 @@ static void test_option(void)
 	refuse("/a every=2 mtbf=1h", "every and mtbf: one of them");
 	refuse("/a; /b; dir:/a", "named twice");
 	refuse("/1;/2;/3;/4;/5;/6;/7;/8;/9;/10;/11;/12;/13;/14;/15;/16;/17", "more than 16");
+	refuse("dir:", "tiers: ");
+	refuse("ram:a/b", "tiers: store 'ram:a/b': behind ram:");
+	refuse("http://host/a", "tiers: store 'http://host/a': unknown kind");
 	snprintf(text, sizeof(text), "%s every=2", near_by);
 	refuse(text, "is the store of the session itself");
 }
