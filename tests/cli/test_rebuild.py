@@ -103,7 +103,7 @@ with tempfile.TemporaryDirectory() as top:
     command(now)
     same(top)
     wrong = subprocess.run([build / "varve", "rebuild", "heat", "s0"], cwd=now, capture_output=True, text=True)
-    assert wrong.returncode == 2 and "rebuild: STORE is missing" in wrong.stderr, wrong
+    assert wrong.returncode == 2 and "STORE is missing" in wrong.stderr, wrong
     for name in NAMES[1:]:
         shutil.rmtree(now / name)
         (now / name).mkdir()

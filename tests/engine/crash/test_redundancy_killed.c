@@ -36,10 +36,15 @@ static const char *point;
 static atomic_int countdown;
 static bool all_sets;
 
+/* A thread that comes here while the process is being killed goes no further. */
 static void strike(const char *name)
 {
-	if (strcmp(name, point) == 0 && atomic_fetch_sub(&countdown, 1) == 1)
+	int left = strcmp(name, point) == 0 ? atomic_fetch_sub(&countdown, 1) : 2;
+
+	if (left == 1)
 		kill(getpid(), SIGKILL);
+	while (left < 1)
+		pause();
 }
 
 static void shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
