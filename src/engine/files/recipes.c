@@ -53,7 +53,7 @@ size_t vv_recipes_block(const struct vv_file_set_kind *k)
 {
 	if (k->recipe.predictor == VV_PREDICT_TRAIL || (k->segment && k->merged))
 		return BLOCK_TRAIL;
-	if (k->merged)
+	if (k->merged && k->recipe.predictor != VV_PREDICT_TEXT)
 		return BLOCK_MERGED;
 	return k->opaque && !vv_recipes_codec(k) ? BLOCK_PLAIN : BLOCK;
 }
