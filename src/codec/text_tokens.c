@@ -112,10 +112,22 @@ static size_t hash_of(const struct vv_text_entry *e, const uint8_t *prefix)
 	return (size_t)(h * 0x9e3779b97f4a7c15 >> 40) % SLOTS;
 }
 
+/* Most prefixes are too short for a call. */
+static inline bool same_bytes(const uint8_t *a, const uint8_t *b, size_t n)
+{
+	size_t i = 0;
+
+	if (n > sizeof(uint64_t))
+		return memcmp(a, b, n) == 0;
+	while (i < n && a[i] == b[i])
+		i++;
+	return i == n;
+}
+
 static bool is_entry(const struct vv_text_tokens *t, const struct vv_text_entry *a, const struct vv_text_entry *b, const uint8_t *prefix)
 {
 	return a->len == b->len && a->number == b->number && a->decimals == b->decimals && a->zeros == b->zeros && a->field == b->field &&
-	       memcmp(t->dictionary.p + a->prefix, prefix, a->len) == 0;
+	       same_bytes(t->dictionary.p + a->prefix, prefix, a->len);
 }
 
 static bool add_entry(struct vv_text_tokens *t, struct vv_text_entry e, const uint8_t *prefix)
@@ -136,11 +148,15 @@ static bool add_entry(struct vv_text_tokens *t, struct vv_text_entry e, const ui
 	return vv_buf_check(d) == 0;
 }
 
-/* The number of an entry, which may be new; VV_TEXT_ENTRIES: there are too many. */
-static size_t find_entry(struct vv_text_tokens *t, const struct vv_text_entry *e, const uint8_t *prefix)
+/* The number of an entry, which may be new or that of the token before in its column (likely, plus
+ * 1); VV_TEXT_ENTRIES: there are too many. */
+static size_t find_entry(struct vv_text_tokens *t, const struct vv_text_entry *e, const uint8_t *prefix, unsigned likely)
 {
-	size_t h = hash_of(e, prefix);
+	size_t h;
 
+	if (likely && is_entry(t, &t->entry[likely - 1], e, prefix))
+		return likely - 1;
+	h = hash_of(e, prefix);
 	for (; t->slot[h]; h = (h + 1) % SLOTS)
 		if (is_entry(t, &t->entry[t->slot[h] - 1], e, prefix))
 			return t->slot[h] - 1u;
@@ -219,7 +235,7 @@ int vv_text_tokens_scan(struct vv_text_tokens *t, const uint8_t *p, size_t n)
 		if (t->n == most)
 			return VV_TEXT_DIFFERS;
 		len = scan_token(p + i, n - i, last[at] ? &t->entry[last[at] - 1] : NULL, &e, &t->value[t->n]);
-		id = find_entry(t, &e, p + i);
+		id = find_entry(t, &e, p + i, last[at]);
 		if (id == VV_TEXT_ENTRIES)
 			return t->dictionary.failed ? VV_ENOMEM : VV_TEXT_DIFFERS;
 		t->id[t->n] = (uint16_t)id;
