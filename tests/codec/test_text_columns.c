@@ -58,7 +58,7 @@ static size_t make_table(char *to, size_t rows, unsigned epoch)
 static size_t print_plainly(char *to, const struct vv_text_tokens *t, size_t i)
 {
 	const struct vv_text_entry *e = &t->entry[t->id[i]];
-	char digits[64], number[300], field[300];
+	char digits[600], number[1300], field[1300];
 	size_t n = e->len;
 
 	memcpy(to, t->dictionary.p + e->prefix, n);
