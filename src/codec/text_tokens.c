@@ -1,6 +1,7 @@
 #include "codec/text_tokens.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "codec/context_pool.h"
 #include <string.h>
 
 enum { SLOTS = 4 * VV_TEXT_ENTRIES };
@@ -22,19 +23,19 @@ int vv_text_tokens_init(struct vv_text_tokens *t, size_t bytes)
 	size_t cap = vv_text_tokens_most(bytes) + vv_text_tokens_most(0);
 
 	t->slot = vv_mem_new(SLOTS, sizeof(*t->slot));
-	t->value = vv_mem_grow(NULL, cap, sizeof(*t->value));
-	t->id = vv_mem_grow(NULL, cap, sizeof(*t->id));
-	t->at = vv_mem_grow(NULL, cap, sizeof(*t->at));
-	return t->slot && t->value && t->id && t->at ? 0 : VV_ENOMEM;
+	t->value = (void *)vv_context_pool_room(cap * (sizeof(*t->value) + sizeof(*t->id) + sizeof(*t->at)));
+	if (!t->slot || !t->value)
+		return VV_ENOMEM;
+	t->id = (uint16_t *)(void *)(t->value + cap);
+	t->at = t->id + cap;
+	return 0;
 }
 
 void vv_text_tokens_fini(struct vv_text_tokens *t)
 {
 	vv_buf_fini(&t->dictionary);
 	vv_mem_free(t->slot);
-	vv_mem_free(t->value);
-	vv_mem_free(t->id);
-	vv_mem_free(t->at);
+	vv_context_pool_room_back((uint8_t *)t->value);
 }
 
 /* ---- scanning ---- */

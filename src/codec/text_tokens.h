@@ -28,9 +28,9 @@ struct vv_text_tokens {
 	size_t n_entries;
 	struct vv_buf dictionary; /* as it is stored */
 	uint16_t *slot;  /* of the hash table: an entry plus 1 */
-	uint16_t *id;    /* of each token: its entry, */
-	uint16_t *at;    /* its place in its line, at most VV_TEXT_COLUMNS - 1, */
-	int64_t *value;  /* and its number, without the point */
+	int64_t *value;  /* of each token: its number, without the point; the memory of all three */
+	uint16_t *id;    /* its entry */
+	uint16_t *at;    /* its place in its line, at most VV_TEXT_COLUMNS - 1 */
 	size_t n;
 };
 
