@@ -188,7 +188,7 @@ endfunction()
 # varve_drop_missing(LIST): take out the sources, tests and fuzzers of what this build does not have
 macro(varve_drop_missing list)
   if(NOT VV_HAVE_ZSTD)
-    list(FILTER ${list} EXCLUDE REGEX "/codec/(test_)?(zstd|planes|plane_frame|split|typed|word_history|word_history_back)\\.c$|/fuzz/fuzz_typed\\.c$|/bench_typed\\.c$")
+    list(FILTER ${list} EXCLUDE REGEX "/codec/(test_)?(zstd|planes|plane_frame|split|typed|stream|text_columns|text_columns_back|text_tokens|word_history|word_history_back)\\.c$|/fuzz/fuzz_(typed|text)\\.c$|/bench_typed\\.c$")
   endif()
   if(NOT VV_HAVE_LZ4)
     list(FILTER ${list} EXCLUDE REGEX "/codec/(test_)?lz4\\.[a-z]+$")

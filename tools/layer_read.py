@@ -6,7 +6,7 @@
   layer_read.py show STORE LINEAGE[@EPOCH] [--json]     the decoded layer and its commit; --json: on one line [--rank R]
   layer_read.py --self-test                             tests the reader itself
 
-Standard library only. Blocks of codec lz4 need liblz4.so.1; those of zstd, planes, typed and trail, and coded sections, libzstd.so.1.
+Standard library only. Blocks of codec lz4 need liblz4.so.1; those of zstd, planes, typed, trail and text, and coded sections, libzstd.so.1.
 """
 import argparse
 import contextlib
@@ -567,22 +567,158 @@ def decode_trail(stored, length):
     return None if words is None else b"".join(w.to_bytes(8, "little") for w in words) + tail
 
 
+BLANKS, DIGITS = b" \t,;|", b"0123456789"
+
+
+def scan_prefix(text, at):
+    """The end of the prefix that begins at `at`, and whether a number follows."""
+    letter = False
+    for i in range(at, min(at + 255, len(text))):
+        if text[i] in DIGITS:
+            return i, True
+        if text[i] == 10:
+            return i + 1, False
+        if text[i] not in BLANKS:
+            if letter and text[i - 1] in BLANKS and not (text[i] == 45 and text[i + 1:i + 2].isdigit()):
+                return i, False
+            letter = True
+    return min(at + 255, len(text)), False
+
+
+def scan_text(text):
+    """The dictionary of a base, and the tokens of each of its lines as (entry, integer)."""
+    entries, lines, column, last, at = {}, [[]], 0, {}, 0
+    while at < len(text):
+        end, number = scan_prefix(text, at)
+        prefix, value, entry = text[at:end], None, None
+        if number:
+            digits = re.compile(rb"[0-9]{1,18}").match(text, end)[0]
+            point = re.compile(rb"\.([0-9]+)").match(text, end + len(digits)) if len(digits) < 18 else None
+            after = point[1][:18 - len(digits)] if point else b""
+            value, size, end = int(digits + after), len(digits) + len(after) + bool(after), end + len(digits) + len(after) + bool(after)
+            if value and prefix.endswith(b"-"):
+                prefix, value, size = prefix[:-1], -value, size + 1
+            blanks = len(prefix) - len(prefix.rstrip(b" "))
+            zeros = len(digits) if len(digits) > 1 and digits[:1] == b"0" or last.get(column, (b"", 0, 0, 0))[2] == len(digits) else 0
+            field = size + blanks if size + blanks <= 255 and (blanks > 1 or last.get(column, (b"", 0, 0, 0))[3] == size + blanks) else 0
+            entry = (prefix[:len(prefix) - blanks] if field else prefix, 1 + len(after), zeros, field)
+        entry = entry or (prefix, 0, 0, 0)
+        lines[-1].append((entries.setdefault(entry, len(entries)), value))
+        last[column], at = entry, end
+        column = min(column + 1, 255)
+        if not number and prefix.endswith(b"\n"):
+            lines.append([])
+            column = 0
+    return list(entries), lines if lines[-1] else lines[:-1]
+
+
+def read_entries(data):
+    entries, cur = [], Cursor(data, "", "")
+    while cur.at < len(data):
+        size, number = cur.uint(1, "length of a prefix"), cur.uint(1, "digits", 0, 18)
+        zeros, field = (cur.uint(1, "zeros", 0, 18), cur.uint(1, "field")) if number else (0, 0)
+        entries.append((cur.take(size), number, zeros, field))
+    return entries
+
+
+def unzigzag(z):
+    return z // 2 if z % 2 == 0 else -(z + 1) // 2
+
+
+def signed(value):
+    return (value + 2**63) % 2**64 - 2**63
+
+
+def rescaled(value, before, after):
+    if after >= before:
+        return value * 10**(after - before)
+    return value // 10**(before - after) if value >= 0 else -(-value // 10**(before - after))
+
+
+def token_text(entry, value):
+    prefix, number, zeros, field = entry
+    if not number:
+        return prefix
+    digits = str(abs(value)).rjust(max(zeros, 1) + number - 1, "0")
+    point = len(digits) - (number - 1)
+    text = ("-" if value < 0 else "") + digits[:point] + ("." + digits[point:] if number > 1 else "")
+    return prefix + text.rjust(field).encode()
+
+
+def read_text(cur, base, length):
+    head = cur.uint(1, "head", 0, 10)
+    if head & 8:
+        text = read_stream(cur, 1, length, head & 3)
+        cur.need(len(text) == length and not base, "more or less text")
+        cur.done()
+        return text
+    coder, most = head & 3, length // 4 * 3 + 16
+    cur.need(coder < 3 and (head & 4 > 0) == bool(base) and length <= 2**23, "no such head")
+    entries, lines = scan_text(base)
+    entries += read_entries(read_stream(cur, 1, 4096 * 259, coder))
+    jumps = things(read_stream(cur, 4, most, coder), 4) if base else iter(())
+    columns = []
+    for _ in range(cur.uint(1, "columns") + 1):
+        first = cur.uint(1, "head of a column")
+        cur.need(first & 3 < 3 and 1 <= first >> 3 <= 8 and len(entries) <= 4096, "no such column")
+        ids = read_stream(cur, 1 + (first >> 2 & 1), most, coder)
+        most -= len(ids) // (1 + (first >> 2 & 1))
+        numbers = read_stream(cur, first >> 3, len(ids), coder)
+        columns.append({"from": first & 3, "ids": things(ids, 1 + (first >> 2 & 1)), "numbers": things(numbers, first >> 3), "last": (0, 1)})
+    cur.done()
+    return follow_text(entries, lines if base else None, jumps, columns, length)
+
+
+def follow_text(entries, lines, jumps, columns, length):
+    """The text of the tokens; None where there are none."""
+    out, line, likes, place, column = bytearray(), -1, [], 0, 0
+    while len(out) < length:
+        if lines is not None and place == 0:
+            line += 1 + unzigzag(next(jumps))
+            likes = lines[line] if 0 <= line < len(lines) else []
+        c, like = columns[column], likes[place] if place < len(likes) else None
+        k, value = next(c["ids"]), None
+        k = k if lines is None else like[0] if k == 0 else k - 1
+        entry = entries[k]
+        if entry[1]:
+            value, before = unzigzag(next(c["numbers"])), (0, 1)
+            if c["from"] == 1:
+                before = c["last"]
+            elif c["from"] == 2 and like and like[1] is not None:
+                before = (like[1], entries[like[0]][1])
+            value = signed(value + rescaled(before[0], before[1], entry[1]))
+            c["last"] = value, entry[1]
+        out += token_text(entry, value)
+        ends = not entry[1] and entry[0].endswith(b"\n")
+        place, column = (0, 0) if ends else (place + 1, min(column + 1, 255))
+    left = [jumps] + [c[k] for c in columns for k in ("ids", "numbers")]
+    return bytes(out) if len(out) == length and all(next(s, None) is None for s in left) else None
+
+
+def decode_text(stored, length, base=b""):
+    try:
+        return read_text(Cursor(stored, "", ""), base, length)
+    except (Damage, StopIteration, IndexError, TypeError):
+        return None
+
+
 CODECS = {0: lambda stored, length: stored, 1: decode_lz4, 2: decode_zstd, 3: decode_planes, 4: decode_typed, 5: decode_paper,
-          6: decode_trail}
+          6: decode_trail, 8: decode_text}
 
 
 def decode_delta(stored, base, length):
     """Codec 7: the difference to a base of the same length, or a match in any base."""
     cur = Cursor(stored, "", "")
     try:
-        check, first, codec = cur.uint(8, "check"), cur.uint(1, "difference", 0, 16), cur.uint(1, "codec", 0, 6)
-        cur.need(first & 1 or not first or first == 16 and codec == 2, "no such difference")
+        check, first, codec = cur.uint(8, "check"), cur.uint(1, "difference", 0, 16), cur.uint(1, "codec", 0, 8)
+        cur.need(first & 1 or not first or first == 16 and codec in (2, 8), "no such difference")
+        cur.need(first == 16 or codec < 7, "no such codec")
         cur.need(first >> 1 & 3 or first < 8 or first == 16, "no such difference")
         cur.need(first == 16 or len(base) == length, "the base is not as long as the block")
     except Damage:
         return None
     if first == 16:
-        data = decode_zstd_after(base, stored[cur.at:], length)
+        data = decode_zstd_after(base, stored[cur.at:], length) if codec == 2 else decode_text(stored[cur.at:], length, base)
         return data if data is not None and xxh3_64(data) == check else None
     data = CODECS[codec](stored[cur.at:], len(base)) if codec or len(stored) - cur.at == len(base) else None
     if data is None:
@@ -971,7 +1107,7 @@ class Layer:
     def blocks(self):
         cur, blocks, offset, end = self.section(6), [], 16, 0
         for _ in range(cur.var("number of blocks")):
-            block = {"offset": offset, "codec": cur.var("codec", 0, 7), "length": cur.var("decoded length", 1, 2**26)}
+            block = {"offset": offset, "codec": cur.var("codec", 0, 8), "length": cur.var("decoded length", 1, 2**26)}
             block["stored"], block["check"] = cur.var("stored length", 1, 2**27), cur.uint(8, "check")
             cur.need(block["codec"] or block["stored"] == block["length"], "a block without codec has two lengths")
             block["extents"] = []

@@ -4,7 +4,7 @@
 #include "vv_config.h"
 #include <string.h>
 
-extern const struct vv_codec vv_codec_lz4, vv_codec_zstd, vv_codec_planes, vv_codec_typed, vv_codec_paper, vv_codec_trail;
+extern const struct vv_codec vv_codec_lz4, vv_codec_zstd, vv_codec_planes, vv_codec_typed, vv_codec_paper, vv_codec_trail, vv_codec_text;
 
 const struct vv_codec *const *vv_codec_all(void)
 {
@@ -17,6 +17,7 @@ const struct vv_codec *const *vv_codec_all(void)
 		&vv_codec_planes,
 		&vv_codec_typed,
 		&vv_codec_trail,
+		&vv_codec_text,
 #endif
 #if VV_HAVE_ZLIB
 		&vv_codec_paper,
@@ -53,7 +54,7 @@ const char *vv_codec_name(uint32_t number)
 int vv_codec_decode(uint32_t number, const void *from, size_t n, void *to, size_t raw_len)
 {
 	static const char *const known[] = { "none", "lz4", "zstd", "planes (zstd)", "typed (zstd)", "Islam 2012's coders (zlib)",
-					      "trail (zstd)", "delta" };
+					      "trail (zstd)", "delta", "text (zstd)" };
 	const struct vv_codec *c;
 
 	if (number == VV_CODEC_DELTA)
@@ -67,7 +68,7 @@ int vv_codec_decode(uint32_t number, const void *from, size_t n, void *to, size_
 	c = vv_codec_numbered(number);
 	if (!c)
 		return vv_err_set(VV_ENOTSUP, "a block is compressed with %s, which this varve was built without",
-				  number <= VV_CODEC_DELTA ? known[number] : "an unknown codec");
+				  number <= VV_CODEC_TEXT ? known[number] : "an unknown codec");
 	return c->decode(from, n, to, raw_len);
 }
 

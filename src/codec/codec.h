@@ -9,7 +9,7 @@
 
 /* in the format */
 /* DELTA needs bytes of an older layer, so it is not in the table: codec/delta.h */
-enum { VV_CODEC_NONE, VV_CODEC_LZ4, VV_CODEC_ZSTD, VV_CODEC_PLANES, VV_CODEC_TYPED, VV_CODEC_PAPER, VV_CODEC_TRAIL, VV_CODEC_DELTA };
+enum { VV_CODEC_NONE, VV_CODEC_LZ4, VV_CODEC_ZSTD, VV_CODEC_PLANES, VV_CODEC_TYPED, VV_CODEC_PAPER, VV_CODEC_TRAIL, VV_CODEC_DELTA, VV_CODEC_TEXT };
 
 struct vv_codec {
 	const char *name;

@@ -96,9 +96,14 @@ bool vv_delta_has_match(void)
 	return c && c->encode_after;
 }
 
+static uint32_t match_codec(const struct vv_delta *how)
+{
+	return how->recipe.predictor == VV_PREDICT_TEXT ? VV_CODEC_TEXT : VV_CODEC_ZSTD;
+}
+
 static int encode_match(const struct vv_delta *how, const uint8_t *x, size_t n, const uint8_t *base, size_t n_base, uint8_t *to, size_t cap, size_t *out)
 {
-	const struct vv_codec *c = vv_codec_numbered(VV_CODEC_ZSTD);
+	const struct vv_codec *c = vv_codec_numbered(match_codec(how));
 
 	return c && c->encode_after ? c->encode_after(base, n_base, x, n, to, cap, how->recipe.level, out) : 0;
 }
@@ -117,7 +122,7 @@ static void put_header(const struct vv_delta *how, const uint8_t *x, size_t n, s
 
 	vv_wire_put_u64(header, vv_digest_check(x, n));
 	vv_wire_put_u8(header, (uint8_t)(match ? 1 << MATCH : how->op | __builtin_ctz(how->width) << WIDTH | how->swapped << SWAPPED));
-	vv_wire_put_u8(header, match ? VV_CODEC_ZSTD : VV_CODEC_TYPED);
+	vv_wire_put_u8(header, (uint8_t)(match ? match_codec(how) : VV_CODEC_TYPED));
 }
 
 int vv_delta_encode(const struct vv_delta *how, const uint8_t *x, size_t n, uint8_t *base, size_t n_base, uint8_t *to, size_t cap, size_t *out)
@@ -154,15 +159,15 @@ static bool get_header(struct vv_wire *w, struct vv_delta *how, uint64_t *check,
 	*how = (struct vv_delta){ .op = bits & 1, .width = (uint8_t)(1u << (bits >> WIDTH & 3)), .swapped = bits >> SWAPPED & 1 };
 	if (bits >> MATCH & 1) {
 		how->op = VV_DELTA_MATCH;
-		return !w->bad && bits == 1 << MATCH && *codec == VV_CODEC_ZSTD;
+		return !w->bad && bits == 1 << MATCH && (*codec == VV_CODEC_ZSTD || *codec == VV_CODEC_TEXT);
 	}
-	return !w->bad && bits >> USED == 0 && *codec != VV_CODEC_DELTA && (how->op != VV_DELTA_XOR || bits == VV_DELTA_XOR) &&
+	return !w->bad && bits >> USED == 0 && *codec < VV_CODEC_DELTA && (how->op != VV_DELTA_XOR || bits == VV_DELTA_XOR) &&
 	       (how->width > 1 || !how->swapped);
 }
 
-static int decode_match(const struct vv_wire *w, const uint8_t *base, size_t n_base, uint8_t *x, size_t n)
+static int decode_match(unsigned codec, const struct vv_wire *w, const uint8_t *base, size_t n_base, uint8_t *x, size_t n)
 {
-	const struct vv_codec *c = vv_codec_numbered(VV_CODEC_ZSTD);
+	const struct vv_codec *c = vv_codec_numbered(codec);
 
 	if (!c || !c->decode_after)
 		return vv_err_set(VV_ENOTSUP, "a block is compressed with zstd, which this varve was built without");
@@ -180,7 +185,7 @@ int vv_delta_decode(const uint8_t *from, size_t stored, const uint8_t *base, siz
 	if (!get_header(&w, &how, &check, &codec) || (how.op != VV_DELTA_MATCH && n_base != n))
 		return vv_err_set(VV_EDAMAGED, "a block of differences does not decode: its header is none");
 	if (how.op == VV_DELTA_MATCH)
-		rc = decode_match(&w, base, n_base, x, n);
+		rc = decode_match(codec, &w, base, n_base, x, n);
 	else
 		rc = vv_codec_decode(codec, w.p, vv_wire_left(&w), x, n);
 	if (rc)

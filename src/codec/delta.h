@@ -11,8 +11,8 @@ enum vv_delta_op {
 	/* of numbers, modulo 2^(8 width), in zigzag: small ones of either sign have high bytes of
 	 * zero */
 	VV_DELTA_DIFFERENCE,
-	/* no difference: the block's bytes recur anywhere in the base, which may have another
-	 * length */
+	/* no difference: the block's bytes recur anywhere in the base, or its lines are like lines of
+	 * the base. The base may have another length. */
 	VV_DELTA_MATCH,
 };
 
@@ -20,7 +20,7 @@ struct vv_delta {
 	uint8_t op;
 	uint8_t width; /* bytes of a number: 1, 2, 4 or 8; 1 for XOR */
 	bool swapped;  /* the high byte comes first */
-	struct vv_recipe recipe; /* of the difference, for the codec typed; of a match, its level */
+	struct vv_recipe recipe; /* of the difference, for the codec typed; of a match, its level and whether it is text in columns */
 };
 
 /* Can this build store and read matches? */

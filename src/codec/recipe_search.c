@@ -61,6 +61,8 @@ uint32_t vv_recipe_search_codec(const struct vv_recipe *r)
 {
 	if (r->predictor == VV_PREDICT_TRAIL)
 		return VV_CODEC_TRAIL;
+	if (r->predictor == VV_PREDICT_TEXT)
+		return VV_CODEC_TEXT;
 	return r->coder == VV_CODEC_NONE ? VV_CODEC_NONE : VV_CODEC_TYPED;
 }
 
@@ -100,17 +102,17 @@ static size_t coded_joint(struct recipe_search_table *t, const struct vv_recipe 
 static int8_t level_of(enum vv_effort effort, const struct vv_recipe *r)
 {
 	static const int8_t planes[] = { 1, 1, 3 }, bytes[] = { 1, 3, 9 }, trails[] = { 1, 6, 12 };
-	bool whole = r->width == 1 && r->record == 1;
+	bool whole = r->width == 1 && r->record == 1 && r->predictor == VV_PREDICT_NONE;
 
 	return (r->predictor == VV_PREDICT_TRAIL ? trails : whole ? bytes : planes)[effort];
 }
 
-/* The required size relative to a cheaper candidate. A trail, a prediction in floating point, or
- * bytes at a higher level compress at a third of the others' speed. A trail must gain as much at any
+/* The required size relative to a cheaper candidate. A trail, text in columns, a prediction in
+ * floating point, or bytes at a higher level compress at a third of the others' speed. A trail must gain as much at any
  * effort: its blocks are large, and none of them is stored as a difference. */
 static double margin(const struct recipe_search_table *t, const struct vv_recipe *r)
 {
-	bool trail = r->predictor == VV_PREDICT_TRAIL, slow = trail || r->predictor == VV_PREDICT_REAL || r->level > level_of(t->effort, r);
+	bool trail = r->predictor == VV_PREDICT_TRAIL, slow = trail || r->predictor == VV_PREDICT_TEXT || r->predictor == VV_PREDICT_REAL || r->level > level_of(t->effort, r);
 
 	return trail || (slow && t->effort < VV_EFFORT_MAX) ? better[VV_EFFORT_FAST] : better[t->effort];
 }
@@ -358,11 +360,23 @@ static void try_widths(struct recipe_search_table *t)
 	try_real(t, false);
 }
 
+/* Text has hardly any bytes of zero. */
+static void try_text(struct recipe_search_table *t)
+{
+	size_t zeros = 0;
+
+	for (size_t i = 0; i < t->len; i++)
+		zeros += t->joint[i] == 0;
+	if (t->effort > VV_EFFORT_FAST && zeros <= t->len / 64 && !(t->like && t->like->recipe.predictor == VV_PREDICT_TEXT))
+		try(t, (struct vv_recipe){ .width = 1, .record = 1, .predictor = VV_PREDICT_TEXT });
+}
+
 static void try_bytes(struct recipe_search_table *t)
 {
 	size_t record = t->form->record;
 
 	try_whole(t);
+	try_text(t);
 	if (t->like) {
 		try_like(t);
 	} else {

@@ -47,7 +47,7 @@ int vv_recipe_search_choose(const struct vv_form *form, enum vv_effort effort, b
 int vv_recipe_search_together(const struct vv_form *form, enum vv_effort effort, const struct vv_recipe_search *apart, const struct vv_sample *s, size_t n,
 		      struct vv_recipe_search *out);
 
-/* The codec of a recipe: VV_CODEC_TYPED, VV_CODEC_TRAIL, or VV_CODEC_NONE. */
+/* The codec of a recipe: VV_CODEC_TYPED, VV_CODEC_TRAIL, VV_CODEC_TEXT, or VV_CODEC_NONE. */
 uint32_t vv_recipe_search_codec(const struct vv_recipe *r);
 /* The factor by which a recipe shortens a sample; 1: it does not. */
 int vv_recipe_search_one(const struct vv_recipe *r, const struct vv_sample *s, double *ratio);

@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "codec/codec.h"
 #include "codec/context_pool.h"
-#include "codec/split.h"
+#include "codec/stream.h"
 #include "codec/word_history.h"
 
 enum {
@@ -28,7 +28,6 @@ enum {
 	SELDOM = 4,          /* one in so many is searched for */
 	SAMPLE = 8 << 10,    /* new words that are tried both ways */
 	COLUMN = 512,        /* new words that are split at a time */
-	HEADER = 20,         /* of a stream, at most */
 	QUICK = 3, SLOW = 9, /* levels */
 };
 
@@ -228,64 +227,6 @@ static void walk_all(struct word_history_walk *w)
 
 /* ---- streams ---- */
 
-struct out {
-	uint8_t *to;
-	size_t at, cap;
-	bool full;
-	struct vv_recipe how;
-};
-
-static void put(struct out *o, const void *p, size_t n)
-{
-	if (o->full || o->cap - o->at < n) {
-		o->full = true;
-		return;
-	}
-	if (n)
-		memcpy(o->to + o->at, p, n);
-	o->at += n;
-}
-
-/* Stores planes of m bytes each: the number of all bytes, the number of stored bytes, and the
- * stored bytes. The latter are uncompressed, or the length of each plane and the planes. */
-static int put_planes(struct out *o, const uint8_t *plane, unsigned n_planes, size_t m)
-{
-	struct vv_buf head = { 0 }, lengths = { 0 };
-	size_t n = n_planes * m, room = o->cap - o->at, got = 0;
-	int rc = 0;
-
-	if (!o->full && n && room > HEADER)
-		rc = vv_split_encode(plane, n_planes, m, &o->how, &lengths, plane, 0, o->to + o->at + HEADER, room - HEADER, &got);
-	vv_wire_put_var(&head, n);
-	vv_wire_put_var(&head, got ? got : n);
-	if (rc == 0)
-		rc = vv_buf_check(&head);
-	if (rc == 0)
-		put(o, head.p, head.n);
-	if (rc == 0 && got) {
-		memmove(o->to + o->at, o->to + o->at + HEADER - head.n, got);
-		o->at += got;
-	} else if (rc == 0) {
-		put(o, plane, n);
-	}
-	vv_buf_fini(&head);
-	vv_buf_fini(&lengths);
-	return rc;
-}
-
-static int put_split(struct out *o, const uint8_t *p, size_t n, unsigned width)
-{
-	uint8_t *plane = vv_context_pool_room(n);
-	int rc;
-
-	if (!plane)
-		return VV_ENOMEM;
-	vv_split_apart(p, n / width, width, plane, n / width);
-	rc = put_planes(o, plane, width, n / width);
-	vv_context_pool_room_back(plane);
-	return rc;
-}
-
 /* Gathers new words, one after another, from word *i on; returns their number. */
 static size_t gather(const struct word_history_walk *w, size_t *i, uint8_t *to, size_t most)
 {
@@ -299,11 +240,11 @@ static size_t gather(const struct word_history_walk *w, size_t *i, uint8_t *to, 
 
 /* Are new words shorter in planes than plain? The test takes some of the second half, if there are
  * any. */
-static int try_both(const struct word_history_walk *w, const struct out *o, bool *split)
+static int try_both(const struct word_history_walk *w, const struct vv_stream_out *o, bool *split)
 {
 	size_t i = w->m / 2, n, apart;
 	uint8_t *words = vv_context_pool_room(SAMPLE * VV_WORD_HISTORY_WORD);
-	struct out trial = { .cap = SAMPLE * VV_WORD_HISTORY_WORD + HEADER, .how = o->how };
+	struct vv_stream_out trial = { .cap = SAMPLE * VV_WORD_HISTORY_WORD + VV_STREAM_HEADER, .how = o->how };
 	int rc = VV_ENOMEM;
 
 	trial.to = words ? vv_context_pool_room(trial.cap) : NULL;
@@ -313,11 +254,11 @@ static int try_both(const struct word_history_walk *w, const struct out *o, bool
 			i = 0;
 			n = gather(w, &i, words, SAMPLE);
 		}
-		rc = put_split(&trial, words, n * VV_WORD_HISTORY_WORD, VV_WORD_HISTORY_WORD);
+		rc = vv_stream_put_items(&trial, words, n * VV_WORD_HISTORY_WORD, VV_WORD_HISTORY_WORD);
 		apart = trial.at;
 		trial.at = 0;
 		if (rc == 0)
-			rc = put_planes(&trial, words, 1, n * VV_WORD_HISTORY_WORD);
+			rc = vv_stream_put_planes(&trial, words, 1, n * VV_WORD_HISTORY_WORD);
 		*split = apart < trial.at;
 	}
 	vv_context_pool_room_back(trial.to);
@@ -336,7 +277,7 @@ static void gather_planes(const struct word_history_walk *w, uint8_t *plane)
 	}
 }
 
-static int put_new(struct out *o, const struct word_history_walk *w)
+static int put_new(struct vv_stream_out *o, const struct word_history_walk *w)
 {
 	uint8_t *room = vv_context_pool_room(w->n_new * VV_WORD_HISTORY_WORD), width;
 	bool split = false;
@@ -345,12 +286,12 @@ static int put_new(struct out *o, const struct word_history_walk *w)
 
 	if (rc == 0) {
 		width = split ? VV_WORD_HISTORY_WORD : 1;
-		put(o, &width, 1);
+		vv_stream_put(o, &width, 1);
 		if (split)
 			gather_planes(w, room);
 		else
 			gather(w, &i, room, w->n_new);
-		rc = put_planes(o, room, width, w->n_new * VV_WORD_HISTORY_WORD / width);
+		rc = vv_stream_put_planes(o, room, width, w->n_new * VV_WORD_HISTORY_WORD / width);
 	}
 	vv_context_pool_room_back(room);
 	return rc;
@@ -358,39 +299,39 @@ static int put_new(struct out *o, const struct word_history_walk *w)
 
 /* If new words take more bytes than the codes, compressing the codes well is not worth the time. A
  * high level does it nevertheless. */
-static int put_codes(struct out *o, const struct word_history_walk *w)
+static int put_codes(struct vv_stream_out *o, const struct word_history_walk *w)
 {
 	int8_t level = o->how.level;
 	int rc;
 
 	if (w->n_new * VV_WORD_HISTORY_WORD > w->m && level > QUICK && level < SLOW)
 		o->how.level = QUICK;
-	rc = put_planes(o, w->code, 1, w->m);
+	rc = vv_stream_put_planes(o, w->code, 1, w->m);
 	o->how.level = level;
 	return rc;
 }
 
-static int put_all(struct out *o, const struct word_history_walk *w, const uint8_t *tail, size_t n_tail)
+static int put_all(struct vv_stream_out *o, const struct word_history_walk *w, const uint8_t *tail, size_t n_tail)
 {
 	int rc;
 
-	put(o, &o->how.coder, 1);
+	vv_stream_put(o, &o->how.coder, 1);
 	rc = put_codes(o, w);
 	if (rc == 0)
-		rc = put_planes(o, w->starts.p, 1, w->starts.n);
+		rc = vv_stream_put_planes(o, w->starts.p, 1, w->starts.n);
 	if (rc == 0)
-		rc = put_planes(o, w->distances.p, 1, w->distances.n);
+		rc = vv_stream_put_planes(o, w->distances.p, 1, w->distances.n);
 	if (rc == 0)
-		rc = put_split(o, w->close.p, w->close.n, VV_WORD_HISTORY_CLOSE);
+		rc = vv_stream_put_items(o, w->close.p, w->close.n, VV_WORD_HISTORY_CLOSE);
 	if (rc == 0)
 		rc = put_new(o, w);
-	put(o, tail, n_tail);
+	vv_stream_put(o, tail, n_tail);
 	return rc;
 }
 
 static size_t bound(size_t n)
 {
-	return n + 6 * HEADER;
+	return n + 6 * VV_STREAM_HEADER;
 }
 
 static unsigned table_bits(size_t m)
@@ -405,7 +346,7 @@ static unsigned table_bits(size_t m)
 static int encode(const void *from, size_t n, const struct vv_recipe *how, void *to, size_t cap, int level, size_t *out)
 {
 	struct word_history_walk w = { .p = from, .m = n / VV_WORD_HISTORY_WORD };
-	struct out o = { .to = to, .cap = cap };
+	struct vv_stream_out o = { .to = to, .cap = cap };
 	unsigned bits = table_bits(w.m), places = 0;
 	int rc;
 

@@ -1,7 +1,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "codec/codec.h"
-#include "codec/split.h"
+#include "codec/stream.h"
 #include "codec/word_history.h"
 
 enum {
@@ -20,42 +20,10 @@ static int damaged(const char *what)
 }
 
 struct word_history_back_stream {
-	unsigned width;
-	size_t n, at;           /* items of `width` bytes; the next one */
-	bool made;
-	const uint8_t *as_it_is;
-	struct vv_split split;
+	struct vv_stream_in in;
+	size_t at;              /* the next item */
 	uint8_t column[COLUMN * VV_WORD_HISTORY_WORD]; /* some of them, joined */
 };
-
-static int get_stream(struct vv_wire *w, unsigned width, size_t most, uint32_t coder, struct word_history_back_stream *s)
-{
-	size_t n = (size_t)vv_wire_var_max(w, most * width), stored = (size_t)vv_wire_var_max(w, n);
-	const uint8_t *p = vv_wire_bytes(w, stored);
-	struct vv_wire in;
-
-	if (w->bad || n % width || (n && !stored))
-		return damaged("the length of a stream is none");
-	s->width = width;
-	s->n = n / width;
-	s->as_it_is = p;
-	s->made = stored < n;
-	if (!s->made)
-		return 0;
-	in = vv_wire_over(p, stored);
-	return vv_split_decode(&s->split, &in, width, s->n, 0, coder);
-}
-
-/* Joins the next items. Planes that were stored uncompressed lie one after another, too. */
-static void fill_column(struct word_history_back_stream *s)
-{
-	const uint8_t *plane[VV_WORD_HISTORY_WORD];
-	size_t some = s->n - s->at < COLUMN ? s->n - s->at : COLUMN;
-
-	for (unsigned k = 0; k < s->width; k++)
-		plane[k] = s->made ? s->split.plane[k] : s->as_it_is + k * s->n;
-	vv_split_join(plane, s->at, some, s->width, s->column);
-}
 
 /* The next item, low byte first; there must be one. The column has room for words of any width. */
 static uint64_t next(struct word_history_back_stream *s)
@@ -63,18 +31,18 @@ static uint64_t next(struct word_history_back_stream *s)
 	uint64_t v;
 
 	if (s->at % COLUMN == 0)
-		fill_column(s);
-	memcpy(&v, s->column + s->at % COLUMN * s->width, sizeof(v));
+		vv_stream_join(&s->in, s->at, s->in.n - s->at < COLUMN ? s->in.n - s->at : COLUMN, s->column);
+	memcpy(&v, s->column + s->at % COLUMN * s->in.width, sizeof(v));
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 	v = __builtin_bswap64(v);
 #endif
 	s->at++;
-	return v & UINT64_MAX >> (64 - 8 * s->width);
+	return v & UINT64_MAX >> (64 - 8 * s->in.width);
 }
 
 static const uint8_t *bytes_of(const struct word_history_back_stream *s)
 {
-	return s->made ? s->split.plane[0] : s->as_it_is;
+	return s->in.made ? s->in.split.plane[0] : s->in.as_it_is;
 }
 
 enum { CODES, STARTS, DISTANCES, CLOSES, NEWS, STREAMS };
@@ -91,14 +59,14 @@ static bool get_new(struct back *b, uint64_t *v)
 {
 	struct word_history_back_stream *s = &b->s[NEWS];
 
-	if (s->width == 1 && s->n - b->new_at < VV_WORD_HISTORY_WORD)
+	if (s->in.width == 1 && s->in.n - b->new_at < VV_WORD_HISTORY_WORD)
 		return false;
-	if (s->width == 1) {
+	if (s->in.width == 1) {
 		memcpy(v, bytes_of(s) + b->new_at, VV_WORD_HISTORY_WORD);
 		b->new_at += VV_WORD_HISTORY_WORD;
 		return true;
 	}
-	if (s->at == s->n)
+	if (s->at == s->in.n)
 		return false;
 	*v = next(s);
 	return true;
@@ -122,7 +90,7 @@ static inline bool get_word(struct back *b, unsigned code, size_t distance, uint
 	} else if (code == VV_WORD_HISTORY_NEW && get_new(b, &v)) {
 		if (distance)
 			push_new(b->last, v - before);
-	} else if (code == VV_WORD_HISTORY_NEAR && distance && b->s[CLOSES].at < b->s[CLOSES].n) {
+	} else if (code == VV_WORD_HISTORY_NEAR && distance && b->s[CLOSES].at < b->s[CLOSES].in.n) {
 		v = before + unzigzag(next(&b->s[CLOSES]));
 		push_new(b->last, v - before);
 	} else if (code == VV_WORD_HISTORY_AGAIN && i > 0) {
@@ -201,8 +169,8 @@ static int walk_back(struct back *b, uint8_t *to, size_t m)
 {
 	size_t at = 0;
 
-	b->starts = vv_wire_over(bytes_of(&b->s[STARTS]), b->s[STARTS].n);
-	b->distances = vv_wire_over(bytes_of(&b->s[DISTANCES]), b->s[DISTANCES].n);
+	b->starts = vv_wire_over(bytes_of(&b->s[STARTS]), b->s[STARTS].in.n);
+	b->distances = vv_wire_over(bytes_of(&b->s[DISTANCES]), b->s[DISTANCES].in.n);
 	while (vv_wire_left(&b->starts)) {
 		size_t end = at + (size_t)vv_wire_var_max(&b->starts, m - at);
 
@@ -215,8 +183,8 @@ static int walk_back(struct back *b, uint8_t *to, size_t m)
 	}
 	if (!get_words(b, to, at, m))
 		return damaged("its trails are none");
-	if (vv_wire_left(&b->distances) || b->s[CLOSES].at < b->s[CLOSES].n ||
-	    (b->s[NEWS].width == 1 ? b->new_at : b->s[NEWS].at) < b->s[NEWS].n)
+	if (vv_wire_left(&b->distances) || b->s[CLOSES].at < b->s[CLOSES].in.n ||
+	    (b->s[NEWS].in.width == 1 ? b->new_at : b->s[NEWS].at) < b->s[NEWS].in.n)
 		return damaged("words are left over");
 	return 0;
 }
@@ -229,19 +197,19 @@ static int get_streams(struct back *b, struct vv_wire *w, size_t m)
 
 	if (w->bad || coder > VV_CODEC_ZSTD)
 		return damaged("it has no coder");
-	rc = get_stream(w, 1, m, coder, &b->s[CODES]);
-	if (rc == 0 && b->s[CODES].n != m)
+	rc = vv_stream_get(w, 1, m, coder, &b->s[CODES].in);
+	if (rc == 0 && b->s[CODES].in.n != m)
 		rc = damaged("it tells of more or fewer words");
 	if (rc == 0)
-		rc = get_stream(w, 1, m * 5, coder, &b->s[STARTS]);
+		rc = vv_stream_get(w, 1, m * 5, coder, &b->s[STARTS].in);
 	if (rc == 0)
-		rc = get_stream(w, 1, m * 5, coder, &b->s[DISTANCES]);
+		rc = vv_stream_get(w, 1, m * 5, coder, &b->s[DISTANCES].in);
 	if (rc == 0)
-		rc = get_stream(w, VV_WORD_HISTORY_CLOSE, m, coder, &b->s[CLOSES]);
+		rc = vv_stream_get(w, VV_WORD_HISTORY_CLOSE, m, coder, &b->s[CLOSES].in);
 	width = vv_wire_u8(w);
 	if (rc == 0 && width != 1 && width != VV_WORD_HISTORY_WORD)
 		rc = damaged("new words have no width");
-	return rc ? rc : get_stream(w, width, width == 1 ? m * VV_WORD_HISTORY_WORD : m, coder, &b->s[NEWS]);
+	return rc ? rc : vv_stream_get(w, width, width == 1 ? m * VV_WORD_HISTORY_WORD : m, coder, &b->s[NEWS].in);
 }
 
 /* A code for each word, and the other streams, which compression shortens by about a half. */
@@ -267,7 +235,7 @@ int vv_word_history_back_decode(const void *from, size_t n, void *to, size_t raw
 	if (rc == 0 && tail)
 		memcpy((uint8_t *)to + m * VV_WORD_HISTORY_WORD, w.p, tail);
 	for (unsigned k = 0; k < STREAMS; k++)
-		vv_split_fini(&b->s[k].split);
+		vv_split_fini(&b->s[k].in.split);
 	vv_mem_free(b);
 	return rc;
 }

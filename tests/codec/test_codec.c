@@ -38,8 +38,9 @@ static const struct vv_recipe *recipe_for(const struct vv_codec *c)
 {
 	static const struct vv_recipe words = { .width = 4, .record = 1, .coder = VV_CODEC_ZSTD };
 	static const struct vv_recipe trail = { .width = 8, .record = 1, .predictor = VV_PREDICT_TRAIL, .coder = VV_CODEC_ZSTD };
+	static const struct vv_recipe columns = { .width = 1, .record = 1, .predictor = VV_PREDICT_TEXT, .coder = VV_CODEC_ZSTD };
 
-	return c->number == VV_CODEC_TRAIL ? &trail : c->recipe ? &words : NULL;
+	return c->number == VV_CODEC_TRAIL ? &trail : c->number == VV_CODEC_TEXT ? &columns : c->recipe ? &words : NULL;
 }
 
 /* Encodes into exactly the bound; the coded length. */
@@ -207,8 +208,8 @@ static void test_none_and_unknown(void)
 		CHECK(strstr(vv_err_last(), "unknown codec"));
 		free(back);
 	}
-	for (uint32_t number = VV_CODEC_LZ4; number <= VV_CODEC_TRAIL; number++) {
-		if (vv_codec_numbered(number))
+	for (uint32_t number = VV_CODEC_LZ4; number <= VV_CODEC_TEXT; number++) {
+		if (number == VV_CODEC_DELTA || vv_codec_numbered(number))
 			continue;
 		CHECK_EQ(decode_guarded(number, from, 5, 5, &back), VV_ENOTSUP);
 		CHECK(strstr(vv_err_last(), "built without") && !strstr(vv_err_last(), "unknown"));

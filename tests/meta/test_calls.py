@@ -9,6 +9,7 @@ SHARED = {  # a file whose functions stand in another header: the header of the 
     r"src/space/(host|none)\.c": "space/space.h: spaces are asked for by their own names",
     r"src/gpu/cuda_space\.c": "space/space.h: spaces are asked for by their own names",
     r"src/codec/word_history_back\.c": "codec/word_history.h: one coder, cut into its two directions",
+    r"src/codec/text_columns_back\.c": "codec/text_columns.h: one coder, cut into its two directions",
 }
 
 

@@ -379,7 +379,7 @@ static int get_entry(struct vv_manifest *m, struct vv_wire *w)
 static bool is_sound(const struct vv_recipe *r)
 {
 	bool fine = r->width <= VV_RECIPE_WIDEST && r->record >= 1 && (size_t)r->width * r->record <= VV_RECIPE_PLANES &&
-		    r->predictor <= VV_PREDICT_TRAIL && r->coder <= CODER_MAX && r->window <= WINDOW_MAX;
+		    r->predictor <= VV_PREDICT_TEXT && r->coder <= CODER_MAX && r->window <= WINDOW_MAX;
 
 	if (r->real)
 		fine = fine && (r->width == 2 || r->width == 4 || r->width == 8);

@@ -74,13 +74,13 @@ static void say_numbers(struct words *w, const struct vv_recipe *r)
 static void say_predictor(struct words *w, const struct vv_recipe *r)
 {
 	static const char *const firsts[] = { [VV_PREDICT_FPC] = "fpc", [VV_PREDICT_FPZIP] = "fpzip", [VV_PREDICT_LZ] = "lz",
-						[VV_PREDICT_TRAIL] = "trail" };
+						[VV_PREDICT_TRAIL] = "trail", [VV_PREDICT_TEXT] = "columns" };
 
 	if (r->predictor == VV_PREDICT_LORENZO && r->n_strides <= 1 && r->stride[0] <= 1)
 		say(w, " delta");
 	else if (r->predictor == VV_PREDICT_LORENZO || r->predictor == VV_PREDICT_REAL)
 		say(w, " %s-%ud", r->predictor == VV_PREDICT_REAL ? "real" : "lorenzo", r->n_strides);
-	else if (r->predictor >= VV_PREDICT_FPC && r->predictor <= VV_PREDICT_TRAIL)
+	else if (r->predictor >= VV_PREDICT_FPC && r->predictor <= VV_PREDICT_TEXT)
 		say(w, " %s", firsts[r->predictor]);
 }
 

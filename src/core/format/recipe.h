@@ -27,6 +27,8 @@ enum vv_predictor {
 	VV_PREDICT_LZ,
 	/* words predicted by earlier words at a distance, in codec 6 only */
 	VV_PREDICT_TRAIL,
+	/* text in columns of numbers, in codec 8 only */
+	VV_PREDICT_TEXT,
 };
 
 struct vv_recipe {

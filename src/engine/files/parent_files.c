@@ -21,7 +21,7 @@ enum {
 	SAMPLES = 4,        /* of a kind, at most; */
 	SHARE = 32,         /* one byte in so many is sampled, */
 	TRIES = 16,         /* and so many places are looked at for one that has changed */
-	CANDIDATES = 3,
+	CANDIDATES = 4,
 	BLOCKS = 16,        /* of which a base may have parts */
 	LITTLE = 16,        /* a block with one byte of so many is dispensable */
 	WIDE = 2,           /* they may be longer than the base by this factor */
@@ -474,6 +474,8 @@ static void list_candidates(struct choosing *x)
 	planes.width = (uint8_t)width;
 	if (may_match(k))
 		x->candidate[x->n_candidates++] = (struct vv_delta){ .op = VV_DELTA_MATCH, .width = 1, .recipe = { .width = 1, .level = (int8_t)x->p->level } };
+	if (k->recipe.predictor == VV_PREDICT_TEXT)
+		x->candidate[x->n_candidates++] = (struct vv_delta){ .op = VV_DELTA_MATCH, .width = 1, .recipe = k->recipe };
 	if (vv_recipes_block(k) > LARGEST)
 		return;
 	x->candidate[x->n_candidates++] = (struct vv_delta){ .op = VV_DELTA_XOR, .width = 1, .recipe = planes };

@@ -15,6 +15,7 @@ enum {
 	LEAST = 128 << 10,        /* memory of one kind needs so many bytes for its own blocks */
 	LEVEL_LITTLE = 19,
 	BLOCK = 1 << 20,
+	TEXT_BLOCK = 256 << 10,   /* shows whether text is a table */
 	BLOCK_PLAIN = 4 << 20,    /* for untyped, incompressible bytes: a slab as it was read */
 	BLOCK_MERGED = 8 << 20,
 	BLOCK_TRAIL = 32 << 20,   /* similar ranks must share a block */
@@ -53,7 +54,7 @@ size_t vv_recipes_block(const struct vv_file_set_kind *k)
 {
 	if (k->recipe.predictor == VV_PREDICT_TRAIL || (k->segment && k->merged))
 		return BLOCK_TRAIL;
-	if (k->merged)
+	if (k->merged && k->recipe.predictor != VV_PREDICT_TEXT)
 		return BLOCK_MERGED;
 	return k->opaque && !vv_recipes_codec(k) ? BLOCK_PLAIN : BLOCK;
 }
@@ -380,8 +381,8 @@ static void add_candidates(const struct pick *p, struct recipes_candidates *c, c
 	}
 }
 
-/* Codes a block as it will be stored with each recipe; the smallest wins, and a trail only if it gains
- * as much as the search demands. Keeps the scale of the expected ratio. */
+/* Codes a block as it will be stored with each recipe; the smallest wins, and a trail or text in columns
+ * only if it gains as much as the search demands. Keeps the scale of the expected ratio. */
 static int choose_smallest(const struct recipes_candidates *c, const struct vv_sample *block, struct vv_recipe_search *apart)
 {
 	static const double trail_worth = 0.95;
@@ -392,7 +393,7 @@ static int choose_smallest(const struct recipes_candidates *c, const struct vv_s
 		rc = vv_recipe_search_one(&c->recipe[i], block, &ratio);
 		if (i == 0)
 			first = best = ratio;
-		if (c->recipe[i].predictor == VV_PREDICT_TRAIL)
+		if (c->recipe[i].predictor == VV_PREDICT_TRAIL || c->recipe[i].predictor == VV_PREDICT_TEXT)
 			ratio *= trail_worth;
 		if (rc == 0 && ratio > best) {
 			best = ratio;
@@ -403,6 +404,39 @@ static int choose_smallest(const struct recipes_candidates *c, const struct vv_s
 	return rc;
 }
 
+/* Reads a block of the middle file, from its middle, and decides between the candidates by it. */
+static int decide_by_block(struct pick *p, const struct recipes_candidates *c, size_t most, struct vv_recipe_search *apart)
+{
+	const struct recipes_source *s = &p->source[p->n_sources / 2];
+	struct vv_sample block = { .n = s->len < most ? (size_t)s->len : most };
+	uint64_t from = (s->len - block.n) / 2;
+	uint8_t *bytes = vv_context_pool_room(block.n);
+	int rc = bytes ? read_stream(p->file_set, s, from - from % p->chunk, bytes, block.n) : VV_ENOMEM;
+
+	block.p = bytes;
+	if (rc == 0)
+		rc = choose_smallest(c, &block, apart);
+	vv_context_pool_room_back(bytes);
+	return rc;
+}
+
+/* A short sample shows neither columns of text, each of which has tables of codes of its own, nor
+ * text that recurs. */
+static int check_text(struct pick *p, struct vv_recipe_search *apart)
+{
+	const struct vv_recipe *r = &apart->recipe;
+	struct recipes_candidates c = { .n = 0 };
+
+	if (p->opt->effort == VV_PACK_FAST || !p->kind->opaque || p->kind->segment || r->width * r->record > 1 || r->coder != VV_CODEC_ZSTD ||
+	    p->source[p->n_sources / 2].len < TEXT_BLOCK)
+		return 0;
+	add_candidate(&c, *r);
+	add_candidate(&c, (struct vv_recipe){ .width = 1, .record = 1, .coder = VV_CODEC_ZSTD, .level = LEVEL_SKELETON });
+	add_candidate(&c, (struct vv_recipe){ .width = 1, .record = 1, .predictor = VV_PREDICT_TEXT, .coder = VV_CODEC_ZSTD,
+					      .level = p->opt->effort == VV_PACK_MAX ? 3 : 1 });
+	return decide_by_block(p, &c, TEXT_BLOCK, apart);
+}
+
 /* A sample of some tens of KB favours some recipes: zstd has other parameters for short inputs, and
  * columns of records are short there. If time does not matter, a block decides between the best
  * recipes of this effort, those of the default effort, and levels for text. So this effort is not
@@ -410,13 +444,9 @@ static int choose_smallest(const struct recipes_candidates *c, const struct vv_s
 static int check_on_block(struct pick *p, struct vv_recipe_search *apart)
 {
 	struct vv_form form = p->boxed ? box_form(&p->kind->form) : p->kind->form;
-	const struct recipes_source *s = &p->source[p->n_sources / 2];
-	struct vv_sample block = { .n = s->len < BLOCK ? (size_t)s->len : BLOCK };
-	uint64_t from = (s->len - block.n) / 2;
 	struct vv_recipe_search usual = { 0 };
 	struct recipes_candidates c = { .n = 0 };
 	struct vv_recipe text = { .width = 1, .record = 1, .coder = VV_CODEC_ZSTD };
-	uint8_t *bytes;
 	int rc = vv_recipe_search_choose(&form, VV_EFFORT_DEFAULT, false, p->sample, p->n_samples, &usual);
 
 	if (rc || p->n_samples == 0)
@@ -427,15 +457,7 @@ static int check_on_block(struct pick *p, struct vv_recipe_search *apart)
 	add_candidates(p, &c, &usual);
 	for (text.level = 9; p->kind->opaque && text.level <= 15; text.level = (int8_t)(text.level + 6))
 		add_candidate(&c, text);
-	bytes = vv_context_pool_room(block.n);
-	if (!bytes)
-		return VV_ENOMEM;
-	block.p = bytes;
-	rc = read_stream(p->file_set, s, from - from % p->chunk, bytes, block.n);
-	if (rc == 0)
-		rc = choose_smallest(&c, &block, apart);
-	vv_context_pool_room_back(bytes);
-	return rc;
+	return decide_by_block(p, &c, BLOCK, apart);
 }
 
 /* The best recipe if the instances of all files are compressed together. Large instances do not fit
@@ -542,6 +564,8 @@ static int choose(struct pick *p)
 	}
 	if (rc == 0)
 		rc = try_apart(p, &apart);
+	if (rc == 0)
+		rc = check_text(p, &apart);
 	if (rc == 0 && p->opt->effort == VV_PACK_MAX && !p->kind->segment)
 		rc = check_on_block(p, &apart);
 	if (rc == 0 && p->n_sources > 1 && !(p->before && is_worn(p->before, fresh)))

@@ -1,7 +1,8 @@
 """Every golden store decodes: by the library, by `varve verify`, and by the independent reader.
 
 test_golden.py delta STORE    writes the store of packed files with blocks that are differences
-test_golden.py match STORE    the same with blocks that recur in their base at other places"""
+test_golden.py match STORE    the same with blocks that recur in their base at other places
+test_golden.py text STORE     the same with text in columns"""
 import os
 import pathlib
 import random
@@ -46,7 +47,17 @@ def moved(epoch):
     return {"text": b"".join(lines)}
 
 
-PACKED = {"v1-delta": packed, "v1-match": moved}
+def table(epoch):
+    """A table as text, of which a tenth of the rows changes; numbers of many forms."""
+    rng, odd = random.Random(3), ["-0", "00012", "1e5", "+3", "NaN", "1.", ".5", "12345678901234567890", "-0.50", "x"]
+    rows = [[i, rng.randrange(40), rng.gauss(20, 5), rng.random() * 100, rng.choice(odd), rng.gauss(0, 1)] for i in range(3000)]
+    for i in range(0, len(rows), 10):
+        rows[i][2] += epoch
+    rows = rows[5 * epoch:] + rows[:epoch]
+    return {"table.csv": "".join("%d,sensor_%d,%.2f,%8.3f %s %16.8E\r\n" % tuple(row) for row in rows)[:-2].encode()}
+
+
+PACKED = {"v1-delta": packed, "v1-match": moved, "v1-text": table}
 
 
 def make_packed(store, files):
