@@ -81,13 +81,16 @@ static int keep_table(struct pack *k, struct vv_run_table *t)
 	static const int match_levels[] = { [VV_PACK_FAST] = 3, [VV_PACK_DEFAULT] = 3, [VV_PACK_MAX] = 9 };
 	const char *how = vv_conf_text(&k->v->ctx.conf, "delta");
 	bool most = strcmp(how, "max") == 0;
+	enum vv_parent_files_aim aim = most                            ? VV_PARENT_FILES_SIZE
+				       : k->opt->effort == VV_PACK_MAX ? VV_PARENT_FILES_RESTART_AT_MAX
+								       : VV_PARENT_FILES_RESTART;
 
 	if (strcmp(how, "none") == 0 || k->v->ctx.group || k->opt->stream_input || k->opt->scheme != VV_PACK_AUTO || !k->coding ||
 	    !vv_codec_numbered(VV_CODEC_TYPED) || t->rank != k->v->ctx.rank)
 		return 0;
 	if (!most && (k->opt->effort == VV_PACK_FAST || k->v->ctx.store->is_remote))
 		return 0;
-	return vv_parent_files_new(k->v, t, most ? VV_PARENT_FILES_SIZE : VV_PARENT_FILES_RESTART, match_levels[k->opt->effort], &k->parent);
+	return vv_parent_files_new(k->v, t, aim, match_levels[k->opt->effort], &k->parent);
 }
 
 /* Reads the newest epoch, written by any ranks. Its manifest saves samples, and content that its

@@ -28,10 +28,12 @@ enum {
 	ALIKE = 256,        /* files with equal names but for the numbers, among which one is chosen */
 };
 
-/* A difference is to have at most this part of the bytes that it replaces. A restart reads it and its
+/* A difference is to have at most this part of the bytes that it replaces. At the level `max` these
+ * are fewer by some hundredths, so the part may be larger. A restart reads it and its
  * base: all differences together have at most the part `budget` of what is stored without. */
-static const double worth_it[] = { [VV_PARENT_FILES_RESTART] = 0.75, [VV_PARENT_FILES_SIZE] = 0.9 };
-static const double budget = 0.3, uneven = 1.1;
+static const double worth_it[] = { [VV_PARENT_FILES_RESTART] = 0.75, [VV_PARENT_FILES_RESTART_AT_MAX] = 0.8, [VV_PARENT_FILES_SIZE] = 0.9 };
+static const double budget[] = { [VV_PARENT_FILES_RESTART] = 0.3, [VV_PARENT_FILES_RESTART_AT_MAX] = 0.32, [VV_PARENT_FILES_SIZE] = 0.3 };
+static const double uneven = 1.1;
 
 struct parent_stretch { /* of the payload */
 	uint64_t pos, len;
@@ -271,10 +273,10 @@ static size_t most_that_pays(struct vv_parent_files *p, const struct parent_kind
 
 	if (b->zeros >= b->len / 4 || !b->n_blocks || !is_near(b, &more))
 		return 0;
-	most = (most > budget ? most : budget) * b->part;
+	most = (most > budget[p->aim] ? most : budget[p->aim]) * b->part;
 	if (p->aim == VV_PARENT_FILES_SIZE)
 		return (size_t)(worth_it[p->aim] * b->part);
-	p->credit += budget * b->part;
+	p->credit += budget[p->aim] * b->part;
 	most = most < p->credit - more ? most : p->credit - more;
 	if (most < k->part * b->part)
 		return 0;
@@ -629,7 +631,7 @@ static void give_credit(struct vv_parent_files *p, const struct vv_file_set *c)
 {
 	for (size_t i = 0; i < c->n_kinds; i++)
 		if (!c->kind[i].delta)
-			p->credit += budget * (double)c->kind[i].raw * (c->kind[i].expected_ratio > 1000 ? 1000.0 / c->kind[i].expected_ratio : 1);
+			p->credit += budget[p->aim] * (double)c->kind[i].raw * (c->kind[i].expected_ratio > 1000 ? 1000.0 / c->kind[i].expected_ratio : 1);
 }
 
 int vv_parent_files_choose(struct vv_parent_files *p, struct vv_file_set *c)

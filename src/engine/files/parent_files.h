@@ -13,6 +13,8 @@ struct vv_parent_files;
 enum vv_parent_files_aim {
 	/* a restart reads and decodes little more than without differences, */
 	VV_PARENT_FILES_RESTART,
+	/* the same at the level `max`, which must not leave out a difference that a lower level takes */
+	VV_PARENT_FILES_RESTART_AT_MAX,
 	VV_PARENT_FILES_SIZE, /* or the epoch is as small as possible */
 };
 
