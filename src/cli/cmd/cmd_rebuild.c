@@ -289,7 +289,7 @@ static int run(struct vv_verb_context *job)
 }
 
 static const struct vv_args_option options[] = {
-	{ "dry-run", 0, NULL, "only list what is missing or, with --scan, damaged" },
+	{ "dry-run", 0, NULL, "list what is missing or, with --scan, damaged" },
 	{ "scan", 0, NULL, "read all objects, and repair damaged ones" },
 	{ NULL, 0, NULL, NULL },
 };
