@@ -278,6 +278,8 @@ class Filling:
         views_of = collections.Counter(self.stored.view(i).region for i in range(len(self.stored.paths) if left else 0))
         for i in left:
             view = self.stored.view(i)
+            if view.region is None and 0 not in view.shape:
+                raise ValueError(f"'{view.path}' has elements, but no region")
             mine = self._mine.get(view.path)
             if mine is not None and (_NAMES.get(mine.dtype) != view.dtype or mine.shape != view.shape):
                 raise Mismatch(f"tensor '{view.path}' is {mine.dtype} {list(mine.shape)}, in {self.stored.where} it is {view.dtype} {list(view.shape)}")

@@ -608,6 +608,24 @@ class Damage(Case):
         self.assertGreater(refused, 100)
 
 
+    def test_elements_without_region(self):
+        """A damaged text may say that a tensor with elements has no region. It is no tensor of any bytes."""
+        varve.torch.save({"a": torch.arange(12.0), "empty": torch.empty(0, 3)}, self.place())
+        e = varve.Store(self.store)["l"][-1]
+        texts = {n: json.loads(e[n].read_bytes()) for n in (_checkpointer.NODES, _checkpointer.VIEWS)}
+        views = texts[_checkpointer.VIEWS]
+        views["places"][str(views["paths"].index("a"))] = [None, 0]
+        held = torch.arange(12.0)
+        with varve.open(self.store, "m") as v:
+            v["a"] = held.numpy()
+            with v._handle as pointer:
+                for name, value in texts.items():
+                    v._write(pointer, name, json.dumps(value).encode())
+            v.checkpoint()
+        with self.assertRaisesRegex(varve.Damaged, "'a' has elements, but no region"):
+            varve.torch.load(self.place("m"))
+
+
 class Safetensors(Case):
     def test_round_trip(self):
         t = torch.randn(4, 6)
