@@ -16,7 +16,12 @@
 
 enum { PAGE = 4096, PAGES = 24, EPOCHS = 400, STORES = 3, ROUNDS = 14 };
 
-static uint8_t *model; /* [EPOCHS][PAGES * PAGE], then a flag for each epoch; shared with the children */
+/* Shared with the children. */
+static uint8_t *model; /* [EPOCHS][PAGES * PAGE] */
+static struct noted {
+	bool is[EPOCHS];
+	uint64_t last;
+} *noted;
 static char url[STORES][PLACE_MAX];
 static uint64_t seed;
 
@@ -26,23 +31,24 @@ static uint64_t roll(uint64_t n)
 	return (seed >> 33) % n;
 }
 
-/* A session that is killed may have committed an epoch whose number it did not note: the state that it stored last is number 0. */
 static uint8_t *state(uint64_t epoch)
 {
 	return model + epoch * PAGES * PAGE;
 }
 
+/* A session that is killed may have committed an epoch whose number it did not note: the state that it stored last is number 0. That number
+ * may be the one of an epoch that is lost. */
 static bool is_state(uint64_t epoch, const uint8_t *p)
 {
-	const uint8_t *noted = model + (size_t)EPOCHS * PAGES * PAGE;
-
-	return memcmp(p, state(noted[epoch] ? epoch : 0), PAGES * PAGE) == 0;
+	return (noted->is[epoch] && memcmp(p, state(epoch), PAGES * PAGE) == 0) ||
+	       (epoch > noted->last && memcmp(p, state(0), PAGES * PAGE) == 0);
 }
 
 static void note(uint64_t epoch, const uint8_t *p)
 {
 	memcpy(state(epoch), p, PAGES * PAGE);
-	model[(size_t)EPOCHS * PAGES * PAGE + epoch] = 1;
+	noted->is[epoch] = true;
+	noted->last = epoch;
 }
 
 /* ---- the stores, by code that knows nothing of tiers --------------------------------------------------------------------------- */
@@ -151,11 +157,13 @@ static void live(const struct life *l, uint64_t want)
 		note(varve_epoch(v), p);
 	} else {
 		memset(p, 0, PAGES * PAGE);
+		noted->last = 0;
 	}
 	for (int i = 0; i < l->epochs; i++) {
 		invent(p);
 		memcpy(state(0), p, PAGES * PAGE);
 		MUST(varve_checkpoint(v) == 0);
+		kill_there("committed");
 		MUST(varve_epoch(v) < EPOCHS);
 		note(varve_epoch(v), p);
 	}
@@ -197,31 +205,36 @@ static void damage(int i)
 	free(bytes);
 }
 
-static const char *const points[] = { "tier-begun", "copied", "tier-copied", "tier-gc", "tier-kept" };
+static const char *const points[] = { "tier-begun", "copied", "tier-copied", "tier-gc", "tier-kept", "committed" };
 
-/* After a good end each tier has the newest epoch that was due, and no more than it keeps. */
-static void check_tiers(const uint64_t every[STORES], const uint64_t keep[STORES], const bool damaged[STORES])
+/* After a good end each tier has the newest epoch that was due. After a copy it has no more than it keeps: a session that is killed between
+ * copy and removal leaves the removal to the next copy. */
+static void check_tiers(const uint64_t every[STORES], const uint64_t keep[STORES], const uint64_t before[STORES], const bool damaged[STORES])
 {
 	uint64_t newest = newest_in(url[0], false, NULL);
 
 	for (int i = 1; i < STORES; i++) {
 		size_t count = 0;
+		uint64_t here = newest_in(url[i], false, &count);
 
-		MUST(damaged[0] || damaged[i] || newest_in(url[i], false, &count) / every[i] == newest / every[i]);
-		MUST(damaged[0] || damaged[i] || newest_in(url[i], true, NULL) == newest_in(url[i], false, NULL));
-		MUST(!keep[i] || count <= keep[i]);
+		if (damaged[0] || damaged[i])
+			continue;
+		MUST(here / every[i] == newest / every[i]);
+		MUST(newest_in(url[i], true, NULL) == here);
+		MUST(!keep[i] || here == before[i] || count <= keep[i]);
 	}
 }
 
 static void history(uint64_t number)
 {
-	uint64_t every[STORES] = { 0 }, keep[STORES] = { 0 };
+	uint64_t every[STORES] = { 0 }, keep[STORES] = { 0 }, before[STORES] = { 0 };
 	bool damaged[STORES] = { false };
 	struct life l;
 
 	seed = number;
 	must_begin("history %" PRIu64, number);
-	memset(model, 0, (size_t)EPOCHS * (PAGES * PAGE + 1));
+	memset(model, 0, (size_t)EPOCHS * PAGES * PAGE);
+	memset(noted, 0, sizeof(*noted));
 	for (int i = 0; i < STORES; i++) {
 		char name[64];
 
@@ -246,24 +259,34 @@ static void history(uint64_t number)
 			o += sprintf(o, "%s every=%" PRIu64 " keep=%" PRIu64 "; ", url[i], every[i], keep[i]);
 		sprintf(o, "\"");
 		l.epochs = 1 + (int)roll(7);
-		l.point = roll(2) ? points[roll(5)] : NULL;
+		l.point = roll(2) ? points[roll(6)] : NULL;
 		l.passes = (int)roll(4);
 		l.damaged = damaged[0] || damaged[1] || damaged[2];
 		must_begin("history %" PRIu64 ", round %d, lost %d, killed at %s, %s", number, round, (int)lost, l.point ? l.point : "-", l.options);
+		for (int i = 0; i < STORES; i++)
+			before[i] = newest_in(url[i], false, NULL);
 		run(&l, newest_of_all(true));
 		if (!l.point && lost >= 6)
-			check_tiers(every, keep, damaged);
+			check_tiers(every, keep, before, damaged);
 		seed += (uint64_t)round;
 	}
 	for (int i = 0; i < STORES; i++)
 		place_remove(url[i]);
 }
 
+static void *share(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(p != MAP_FAILED);
+	return p;
+}
+
 int main(void)
 {
-	model = mmap(NULL, (size_t)EPOCHS * (PAGES * PAGE + 1), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	CHECK(model != MAP_FAILED);
-	for (uint64_t i = 1; i <= 25; i++)
+	model = share((size_t)EPOCHS * PAGES * PAGE);
+	noted = share(sizeof(*noted));
+	for (uint64_t i = 1; i <= 200; i++)
 		history(i);
 	return 0;
 }
