@@ -21,6 +21,8 @@ static uint8_t *model; /* [EPOCHS][PAGES * PAGE] */
 static struct noted {
 	bool is[EPOCHS];
 	uint64_t last;
+	bool storing;    /* number 0 is the state of an epoch that is not noted yet */
+	uint64_t before; /* newest epoch of the nearest store before that */
 } *noted;
 static char url[STORES][PLACE_MAX];
 static uint64_t seed;
@@ -36,12 +38,9 @@ static uint8_t *state(uint64_t epoch)
 	return model + epoch * PAGES * PAGE;
 }
 
-/* A session that is killed may have committed an epoch whose number it did not note: the state that it stored last is number 0. That number
- * may be the one of an epoch that is lost. */
 static bool is_state(uint64_t epoch, const uint8_t *p)
 {
-	return (noted->is[epoch] && memcmp(p, state(epoch), PAGES * PAGE) == 0) ||
-	       (epoch > noted->last && memcmp(p, state(0), PAGES * PAGE) == 0);
+	return noted->is[epoch] && memcmp(p, state(epoch), PAGES * PAGE) == 0;
 }
 
 static void note(uint64_t epoch, const uint8_t *p)
@@ -49,6 +48,7 @@ static void note(uint64_t epoch, const uint8_t *p)
 	memcpy(state(epoch), p, PAGES * PAGE);
 	noted->is[epoch] = true;
 	noted->last = epoch;
+	noted->storing = false;
 }
 
 /* ---- the stores, by code that knows nothing of tiers --------------------------------------------------------------------------- */
@@ -162,6 +162,8 @@ static void live(const struct life *l, uint64_t want)
 	for (int i = 0; i < l->epochs; i++) {
 		invent(p);
 		memcpy(state(0), p, PAGES * PAGE);
+		noted->before = newest_in(url[0], false, NULL);
+		noted->storing = true;
 		MUST(varve_checkpoint(v) == 0);
 		kill_there("committed");
 		MUST(varve_epoch(v) < EPOCHS);
@@ -169,6 +171,16 @@ static void live(const struct life *l, uint64_t want)
 	}
 	MUST(varve_wait(v, varve_epoch(v)) >= 0);
 	MUST(varve_close(v) == 0);
+}
+
+/* A session that was killed may have committed an epoch that it did not note. */
+static void note_unnoted(void)
+{
+	uint64_t epoch = newest_in(url[0], false, NULL);
+
+	if (noted->storing && epoch > noted->before && epoch > noted->last)
+		note(epoch, state(0));
+	noted->storing = false;
 }
 
 /* In a process of its own, which may be killed. */
@@ -184,6 +196,7 @@ static void run(const struct life *l, uint64_t want)
 	}
 	CHECK(waitpid(pid, &status, 0) == pid);
 	MUST(WIFEXITED(status) ? WEXITSTATUS(status) == 0 : l->point && WTERMSIG(status) == SIGKILL);
+	note_unnoted();
 }
 
 /* ---- what happens between sessions --------------------------------------------------------------------------------------------- */
@@ -286,7 +299,7 @@ int main(void)
 {
 	model = share((size_t)EPOCHS * PAGES * PAGE);
 	noted = share(sizeof(*noted));
-	for (uint64_t i = 1; i <= 200; i++)
+	for (uint64_t i = 1; i <= 50; i++)
 		history(i);
 	return 0;
 }
