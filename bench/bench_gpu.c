@@ -253,7 +253,7 @@ static void do_size(struct bench *b, size_t size, const uint32_t *chunk, size_t 
 	on.p = gpu_work_new(size);
 	on.before = gpu_work_new(size);
 	on.after = gpu_work_new(size);
-	on.room = space()->rent((size_t)ROOMS * ROOM);
+	on.room = space()->rent(0, (size_t)ROOMS * ROOM);
 	if (!on.room)
 		bench_die("no memory");
 	memset(on.room, 1, (size_t)ROOMS * ROOM);
@@ -269,7 +269,7 @@ static void do_size(struct bench *b, size_t size, const uint32_t *chunk, size_t 
 		time_first(&on, chunk[i]);
 		time_methods(&on, chunk[i]);
 	}
-	space()->give_back(on.room, (size_t)ROOMS * ROOM);
+	space()->give_back(0, on.room, (size_t)ROOMS * ROOM);
 	gpu_work_free(on.p);
 	gpu_work_free(on.before);
 	gpu_work_free(on.after);

@@ -282,10 +282,10 @@ static void sweep(struct bench *b, struct sweep *s, const char *store, uint8_t *
 static void time_rent(void)
 {
 	double begin = vv_clock_s();
-	uint8_t *p = space()->rent(PIECE);
+	uint8_t *p = space()->rent(0, PIECE);
 
 	bench_baseline("gpu.restart", "64 MiB", "pin", (vv_clock_s() - begin) * 1e3, "ms");
-	space()->give_back(p, PIECE);
+	space()->give_back(0, p, PIECE);
 }
 
 static void usual(struct bench *b, const char *store, uint8_t *p, size_t n, uint8_t *pinned)
@@ -321,7 +321,7 @@ int main(int argc, char **argv)
 		bench_skip(vv_err_last());
 	n = bench_size(&b, 8ul << 30, 8ul << 30);
 	p = gpu_work_new(n);
-	pinned = space()->rent((size_t)ROOMS * PIECE);
+	pinned = space()->rent(0, (size_t)ROOMS * PIECE);
 	if (!pinned)
 		bench_die("no memory");
 	snprintf(store, sizeof(store), "%s/restart", b.dir);
@@ -333,7 +333,7 @@ int main(int argc, char **argv)
 	} else {
 		usual(&b, store, p, n, pinned);
 	}
-	space()->give_back(pinned, (size_t)ROOMS * PIECE);
+	space()->give_back(0, pinned, (size_t)ROOMS * PIECE);
 	gpu_work_free(p);
 	bench_remove(store);
 	return bench_close(&b);

@@ -53,7 +53,7 @@ static void give_back_one(void *arg, size_t k)
 {
 	struct vv_cuda_inlet *i = arg;
 
-	vv_space_cuda()->give_back(i->slot[k].room.p, i->size);
+	vv_space_cuda()->give_back(i->device, i->slot[k].room.p, i->size);
 }
 
 /* Transfers in progress must not lose their memory. */
@@ -144,12 +144,7 @@ static bool has_new(const struct vv_cuda_inlet *i)
 /* The caller does not hold the lock. */
 static bool rent(struct vv_cuda_inlet *i, struct slot *b)
 {
-	int before;
-
-	if (vv_cuda_enter(i->device, &before) == 0) {
-		b->room.p = vv_space_cuda()->rent(i->size);
-		vv_cuda_leave(before);
-	}
+	b->room.p = vv_space_cuda()->rent(i->device, i->size);
 	return b->room.p;
 }
 

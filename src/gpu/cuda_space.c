@@ -108,29 +108,43 @@ static bool owns(const void *p, size_t len, int *device)
  * faster still if the pages exist already: many threads can fault pages at once, but pin only one
  * after the other. If pinning fails, copies are merely slower; give_back checks again whether it
  * succeeded. */
-static void *rent(size_t len)
+static void *rent(int device, size_t len)
 {
 	void *p = vv_mem_map_wide(len);
+	int before;
 
 	if (p)
 		/* a child's copy must not take the device's pages away */
 		(void)madvise(p, len, MADV_DONTFORK);
 	if (p && devices())
 		vv_mem_populate(p, len);
-	if (p && devices() && cudaHostRegister(p, len, cudaHostRegisterPortable) != cudaSuccess)
-		cudaGetLastError();
+	if (p && devices() && vv_cuda_enter(device, &before) == 0) {
+		if (cudaHostRegister(p, len, cudaHostRegisterPortable) != cudaSuccess)
+			cudaGetLastError();
+		vv_cuda_leave(before);
+	}
 	return p;
 }
 
-static void give_back(void *p, size_t len)
+static void unpin(void *p)
 {
 	struct cudaPointerAttributes a;
 
-	if (!p)
-		return;
-	if (devices() && cudaPointerGetAttributes(&a, p) == cudaSuccess && a.type == cudaMemoryTypeHost)
+	if (cudaPointerGetAttributes(&a, p) == cudaSuccess && a.type == cudaMemoryTypeHost)
 		cudaHostUnregister(p);
 	cudaGetLastError();
+}
+
+static void give_back(int device, void *p, size_t len)
+{
+	int before;
+
+	if (!p)
+		return;
+	if (devices() && vv_cuda_enter(device, &before) == 0) {
+		unpin(p);
+		vv_cuda_leave(before);
+	}
 	vv_mem_unmap(p, len);
 }
 

@@ -16,6 +16,18 @@ static bool owns(const void *p, size_t len, int *device)
 	return true;
 }
 
+static void *rent(int device, size_t len)
+{
+	(void)device;
+	return vv_mem_map(len);
+}
+
+static void give_back(int device, void *p, size_t len)
+{
+	(void)device;
+	vv_mem_unmap(p, len);
+}
+
 static int copy(void *to, const void *from, size_t len)
 {
 	memcpy(to, from, len);
@@ -35,8 +47,8 @@ const struct vv_space *vv_space_host(void)
 		.name = "host",
 		.present = present,
 		.owns = owns,
-		.rent = vv_mem_map,
-		.give_back = vv_mem_unmap,
+		.rent = rent,
+		.give_back = give_back,
 		.copy_out = copy,
 		.copy_in = copy,
 		.sync = settle,

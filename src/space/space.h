@@ -68,9 +68,9 @@ struct vv_space {
 	int (*present)(void);
 	/* Is all of p..p+len memory of this space? Then *device is set, too. */
 	bool (*owns)(const void *p, size_t len, int *device);
-	/* Host memory that the space copies to and from at full speed. */
-	void *(*rent)(size_t len);
-	void (*give_back)(void *p, size_t len);
+	/* Host memory that the device copies to and from at full speed. Any thread may call both. */
+	void *(*rent)(int device, size_t len);
+	void (*give_back)(int device, void *p, size_t len);
 	/* Copies between the space's memory and the host's, complete on return. */
 	int (*copy_out)(void *host, const void *p, size_t len);
 	int (*copy_in)(void *p, const void *host, size_t len);

@@ -34,8 +34,9 @@ int vv_land_run(const struct vv_gpu_landing *l, cudaStream_t stream)
 
 static size_t rented, may_rent; /* rooms */
 
-static void *rent(size_t len)
+static void *rent(int device, size_t len)
 {
+	(void)device;
 	void *p = rented < may_rent ? malloc(len) : NULL;
 
 	if (!p) {
@@ -47,8 +48,9 @@ static void *rent(size_t len)
 	return p;
 }
 
-static void give_back(void *p, size_t len)
+static void give_back(int device, void *p, size_t len)
 {
+	(void)device;
 	(void)len;
 	rented -= p != NULL;
 	free(p);

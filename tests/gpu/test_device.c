@@ -12,7 +12,7 @@ static const struct vv_sieve_options usual = { .method = VV_METHOD_RUN, .chunk =
 
 static void test_owns(const struct vv_space *space)
 {
-	uint8_t *p = device_get(LEN), *rented = space->rent(1 << 20);
+	uint8_t *p = device_get(LEN), *rented = space->rent(0, 1 << 20);
 	int device = -1, on_stack;
 
 	CHECK(space->owns(p, LEN, &device));
@@ -25,14 +25,14 @@ static void test_owns(const struct vv_space *space)
 	CHECK(rented);
 	CHECK(!space->owns(rented, 1 << 20, &device)); /* the host's, though the device can use it */
 	memset(rented, 1, 1 << 20);
-	space->give_back(rented, 1 << 20);
+	space->give_back(0, rented, 1 << 20);
 	device_put(p);
 	CHECK(!space->owns(p, LEN, &device));
 }
 
 static void test_copies(const struct vv_space *space)
 {
-	uint8_t *p = device_get(LEN), *rented = space->rent(LEN), *plain = malloc(LEN);
+	uint8_t *p = device_get(LEN), *rented = space->rent(0, LEN), *plain = malloc(LEN);
 
 	CHECK(plain);
 	for (size_t i = 0; i < LEN; i++)
@@ -47,7 +47,7 @@ static void test_copies(const struct vv_space *space)
 	CHECK_EQ(space->copy_in(p, plain, 0), 0);
 	CHECK_EQ(space->copy_out(rented, plain, 10), VV_EINVAL); /* not ours */
 	CHECK_EQ(space->sync(0, NULL), 0);
-	space->give_back(rented, LEN);
+	space->give_back(0, rented, LEN);
 	free(plain);
 	device_put(p);
 }

@@ -337,7 +337,7 @@ static void streams(void)
 static void pointers(void)
 {
 	enum { LEN = 300001 };
-	uint8_t *managed = device_get_managed(LEN), *pinned = space->rent(LEN), *was = malloc(LEN), *q = malloc(LEN);
+	uint8_t *managed = device_get_managed(LEN), *pinned = space->rent(0, LEN), *was = malloc(LEN), *q = malloc(LEN);
 	char store[PLACE_MAX];
 	varve *v = NULL;
 	int device;
@@ -367,7 +367,7 @@ static void pointers(void)
 	OK(varve_close(v));
 	place_remove(store);
 	device_put(managed);
-	space->give_back(pinned, LEN);
+	space->give_back(0, pinned, LEN);
 	free(was);
 	free(q);
 }

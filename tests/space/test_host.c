@@ -11,7 +11,7 @@ static void plain_operations(void)
 	const struct vv_space *host = vv_space_host();
 	struct vv_sieve_options opt = { .method = VV_METHOD_RUN, .chunk = 128, .digest_kind = VV_DIGEST_XXH3 };
 	struct vv_sieve *s;
-	uint8_t *p = host->rent(10000), q[100];
+	uint8_t *p = host->rent(0, 10000), q[100];
 	int device = -1;
 
 	CHECK(p && (uintptr_t)p % 4096 == 0);
@@ -24,7 +24,7 @@ static void plain_operations(void)
 	CHECK_EQ(host->copy_out(q, p, sizeof(q)), 0);
 	CHECK_EQ(q[99], 3);
 	CHECK_EQ(host->sync(0, NULL), 0);
-	host->give_back(p, 10000);
+	host->give_back(0, p, 10000);
 	host->close(NULL);
 	opt.chunk = 16;
 	CHECK(host->open(&opt, NULL, &s) < 0);

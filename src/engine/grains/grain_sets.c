@@ -529,12 +529,17 @@ static int take_tail(struct vv_layer_writer *p, struct vv_region *r)
 	return 0;
 }
 
-static const struct vv_space *most_special(const struct vv_grain_sets *g)
+static const struct vv_space *most_special(const struct vv_grain_sets *g, int *device)
 {
 	const struct vv_space *space = vv_space_host();
 
-	for (size_t i = 0; i < g->n; i++)
-		space = g->set[i]->key.space != vv_space_host() ? g->set[i]->key.space : space;
+	*device = 0;
+	for (size_t i = 0; i < g->n; i++) {
+		if (g->set[i]->key.space == vv_space_host())
+			continue;
+		space = g->set[i]->key.space;
+		*device = g->set[i]->key.device;
+	}
 	return space;
 }
 
@@ -554,12 +559,14 @@ static int take_all(struct vv_layer_writer *p)
 {
 	struct varve *v = p->v;
 	struct vv_grain_sets *g = v->grains;
-	int rc = check_mapped(v);
+	const struct vv_space *space;
+	int device, rc = check_mapped(v);
 
 	if (rc == 0)
 		rc = vv_grain_sets_gather(v);
+	space = most_special(g, &device);
 	if (rc == 0)
-		rc = vv_new_data_begin(p, most_special(g));
+		rc = vv_new_data_begin(p, space, device);
 	for (size_t i = 0; rc == 0 && i < g->n; i++) {
 		struct vv_set *s = g->set[i];
 

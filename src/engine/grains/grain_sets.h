@@ -100,6 +100,7 @@ struct vv_grain_sets {
 	struct vv_set **set;
 	size_t n, cap;
 	struct vv_new_data new_data;
+	uint64_t device_bytes; /* of the regions in device memory */
 	uint64_t last_id;
 	atomic_bool given_up; /* the background hashing after a restart was cancelled */
 	/* The number of queries for written pages in the background hashing. */

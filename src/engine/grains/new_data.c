@@ -1,8 +1,10 @@
 #include "engine/grains/new_data.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "engine/ranks/group.h"
 #include "engine/write/rank_dedup.h"
 #include "engine/grains/grain_sets.h"
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -19,6 +21,7 @@ void vv_new_data_init(struct vv_new_data *s, const struct varve *v)
 	/* Never destroyed: in a child of fork, threads of the parent may seem to wait. */
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->written, NULL);
+	pthread_mutex_init(&s->adjusting, NULL);
 	s->pages.shape.chunk = VV_NEW_DATA_PAGE;
 	v->ctx.digest(zero, sizeof(zero), &s->pages.zero);
 }
@@ -26,7 +29,7 @@ void vv_new_data_init(struct vv_new_data *s, const struct varve *v)
 static void trim(struct vv_new_data *s, size_t blocks)
 {
 	while (s->n_blocks > blocks)
-		s->space->give_back(s->block[--s->n_blocks], VV_NEW_DATA_BLOCK);
+		s->space->give_back(s->device, s->block[--s->n_blocks], VV_NEW_DATA_BLOCK);
 }
 
 void vv_new_data_fini(struct vv_new_data *s)
@@ -39,31 +42,122 @@ void vv_new_data_fini(struct vv_new_data *s)
 	*s = (struct vv_new_data){ 0 };
 }
 
+static int add_block(struct vv_new_data *s)
+{
+	uint8_t *p;
+
+	if (vv_mem_room(&s->block, s->n_blocks, &s->blocks_cap, sizeof(*s->block)) < 0)
+		return VV_ENOMEM;
+	p = s->space->rent(s->device, VV_NEW_DATA_BLOCK);
+	if (!p)
+		return vv_err_set(VV_ENOMEM, "no memory for the new data of this epoch (%llu bytes so far)",
+				  (unsigned long long)s->asked);
+	s->block[s->n_blocks++] = p;
+	return 0;
+}
+
+/* Ranks of one machine divide the share. */
+static unsigned ranks_here(const struct vv_context *ctx)
+{
+	unsigned n = 1;
+
+	for (uint32_t r = 0; ctx->group && r < ctx->ranks; r++)
+		n += r != ctx->rank && ctx->group->host[r] == ctx->group->host[ctx->rank];
+	return n;
+}
+
 /* The option `stage` in blocks. The blocks at hand count as available, so that an epoch like the
  * last one finds room again. */
-static size_t stage_blocks(const struct vv_new_data *s, const struct vv_conf *conf)
+static size_t stage_blocks(const struct vv_new_data *s, const struct vv_context *ctx)
 {
-	uint64_t memory = vv_mem_available() + (uint64_t)s->n_blocks * VV_NEW_DATA_BLOCK;
-	uint64_t blocks = vv_conf_share(conf, "stage", memory) / VV_NEW_DATA_BLOCK;
+	uint64_t memory = vv_mem_available() / ranks_here(ctx) + (uint64_t)s->n_blocks * VV_NEW_DATA_BLOCK;
+	uint64_t blocks = vv_conf_share(&ctx->conf, "stage", memory) / VV_NEW_DATA_BLOCK;
 
 	return blocks < LEAST ? LEAST : (size_t)blocks;
 }
 
-/* Of the blocks that the last epoch did not need, an eighth is freed: new blocks for a device take
- * long to make. */
-static size_t blocks_to_keep(const struct vv_new_data *s)
+static size_t at_least(size_t blocks)
 {
-	size_t least = s->used > LEAST ? s->used : LEAST;
-
-	return s->n_blocks > least ? least + (s->n_blocks - least) * 7 / 8 : least;
+	return blocks > LEAST ? blocks : LEAST;
 }
 
-int vv_new_data_begin(struct vv_layer_writer *p, const struct vv_space *space)
+void vv_new_data_expect(struct vv_new_data *s, const struct vv_space *space, int device, uint64_t bytes)
+{
+	pthread_mutex_lock(&s->adjusting);
+	if (!s->in_epoch && s->space != space) {
+		trim(s, 0);
+		s->space = space;
+		s->device = device;
+	}
+	s->wanted = at_least((size_t)((bytes + VV_NEW_DATA_BLOCK - 1) / VV_NEW_DATA_BLOCK));
+	pthread_mutex_unlock(&s->adjusting);
+}
+
+/* A block that cannot be made is left to the epoch that needs it. While a block of a device is freed,
+ * the program's calls of the device wait: so there is a pause after each. */
+static double adjust(struct vv_new_data *s, const struct vv_context *ctx)
+{
+	static const double pause = 0.02;
+	size_t most = stage_blocks(s, ctx), wanted = s->wanted < most ? s->wanted : most;
+	bool less = s->n_blocks > wanted;
+
+	if (less)
+		trim(s, s->n_blocks - 1);
+	else if (s->n_blocks < wanted && add_block(s) < 0)
+		s->wanted = wanted = s->n_blocks;
+	vv_err_clear();
+	return s->n_blocks == wanted ? INFINITY : less ? pause : 0;
+}
+
+double vv_new_data_adjust(struct varve *v)
+{
+	struct vv_new_data *s = v->grains ? &v->grains->new_data : NULL;
+	double next = INFINITY;
+
+	if (!s)
+		return next;
+	pthread_mutex_lock(&s->adjusting);
+	if (!s->in_epoch && s->wanted)
+		next = adjust(s, &v->ctx);
+	pthread_mutex_unlock(&s->adjusting);
+	return next;
+}
+
+/* New blocks for a device take long to make. So of those that the epoch did not need, few are
+ * freed. */
+static void leave(struct vv_new_data *s)
+{
+	enum { PART = 32 };
+	size_t used = at_least(s->used);
+
+	s->wanted = used < s->wanted ? s->wanted - (s->wanted - used + PART - 1) / PART : used;
+	s->in_epoch = false;
+}
+
+void vv_new_data_leave(struct varve *v)
+{
+	struct vv_new_data *s = v->grains ? &v->grains->new_data : NULL;
+
+	if (!s)
+		return;
+	pthread_mutex_lock(&s->adjusting);
+	if (s->in_epoch)
+		leave(s);
+	pthread_mutex_unlock(&s->adjusting);
+}
+
+int vv_new_data_begin(struct vv_layer_writer *p, const struct vv_space *space, int device)
 {
 	struct vv_new_data *s = &p->v->grains->new_data;
 
-	trim(s, space == s->space ? blocks_to_keep(s) : 0);
-	s->most = p->v->ctx.group ? 0 : stage_blocks(s, &p->v->ctx.conf);
+	pthread_mutex_lock(&s->adjusting);
+	s->in_epoch = true;
+	pthread_mutex_unlock(&s->adjusting);
+	if (space != s->space) {
+		trim(s, 0);
+		s->device = device;
+	}
+	s->most = p->v->ctx.group ? 0 : stage_blocks(s, &p->v->ctx);
 	trim(s, s->most ? s->most : s->n_blocks);
 	s->space = space;
 	s->used = 0;
@@ -240,20 +334,6 @@ static int drain(struct vv_new_data *s)
 	s->recycled = s->len;
 	s->len = len;
 	return rc;
-}
-
-static int add_block(struct vv_new_data *s)
-{
-	uint8_t *p;
-
-	if (vv_mem_room(&s->block, s->n_blocks, &s->blocks_cap, sizeof(*s->block)) < 0)
-		return VV_ENOMEM;
-	p = s->space->rent(VV_NEW_DATA_BLOCK);
-	if (!p)
-		return vv_err_set(VV_ENOMEM, "no memory for the new data of this epoch (%llu bytes so far)",
-				  (unsigned long long)s->asked);
-	s->block[s->n_blocks++] = p;
-	return 0;
 }
 
 uint8_t *vv_new_data_room(struct vv_new_data *s, size_t want, size_t *got)

@@ -12,11 +12,15 @@ enum { VV_NEW_DATA_PAGE = 4096, VV_NEW_DATA_BLOCK = 8 << 20 };
 #define VV_NEW_DATA_TAG UINT32_MAX /* for engine/write/block_writer.h: not a tile */
 
 struct vv_new_data {
-	const struct vv_space *space; /* the space of the blocks' memory */
-	/* Of VV_NEW_DATA_BLOCK bytes, used in turn and kept from epoch to epoch, as long as they are
-	 * needed. */
+	const struct vv_space *space; /* the space of the blocks' memory, */
+	int device;                   /* and one of its devices */
+	/* Of VV_NEW_DATA_BLOCK bytes, used in turn and kept from epoch to epoch. Between epochs a thread
+	 * may add and free some (vv_new_data_adjust). */
 	uint8_t **block;
 	size_t n_blocks, blocks_cap;
+	pthread_mutex_t adjusting; /* of block, n_blocks, wanted and in_epoch */
+	size_t wanted;             /* blocks to have between epochs, if memory permits */
+	bool in_epoch;             /* an epoch uses the blocks: nobody else touches them */
 	/* Blocks used in this epoch. */
 	size_t used;
 	/* Maximum number of blocks before data must be stored; 0: no limit. */
@@ -39,8 +43,13 @@ struct vv_new_data {
 
 void vv_new_data_init(struct vv_new_data *s, const struct varve *v);
 void vv_new_data_fini(struct vv_new_data *s); /* frees the blocks, too */
+/* Epochs of up to so many bytes are expected from this space. */
+void vv_new_data_expect(struct vv_new_data *s, const struct vv_space *space, int device, uint64_t bytes);
+/* Between epochs: makes or frees one block, if there are fewer or more than wanted. Any thread may
+ * call it. Returns seconds until the next step; INFINITY: nothing is left to do. */
+double vv_new_data_adjust(struct varve *v);
 /* Empties it for a new epoch. space: the origin of the data. */
-int vv_new_data_begin(struct vv_layer_writer *p, const struct vv_space *space);
+int vv_new_data_begin(struct vv_layer_writer *p, const struct vv_space *space, int device);
 /* Returns contiguous room for the next bytes, at most `want`. Rooms must be filled in the order of
  * the calls. If too much data is not stored yet, stores it first. So a single-rank session need not
  * hold all new data. */
@@ -64,6 +73,8 @@ int vv_new_data_place(struct vv_layer_writer *p);
 /* Called on the writing thread: `adds` more pages are written, or writing has failed. */
 void vv_new_data_stored(struct vv_new_data *s, uint32_t adds);
 void vv_new_data_fail(struct vv_new_data *s);
+/* The epoch is stored or abandoned: its blocks may be freed. */
+void vv_new_data_leave(struct varve *v);
 /* The runs of the bytes at..end. out uses the same offsets. */
 int vv_new_data_runs(const struct vv_layer_writer *p, uint64_t at, uint64_t end, struct vv_runs *out);
 

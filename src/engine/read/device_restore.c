@@ -79,7 +79,7 @@ static void rent_one(void *arg, size_t i)
 {
 	struct bouncing *b = arg;
 
-	b->window[i].buffer = b->window[i].space->rent(b->room);
+	b->window[i].buffer = b->window[i].space->rent(0, b->room);
 }
 
 static int rent(struct bouncing *b, const struct vv_space *space, uint64_t len)
@@ -111,7 +111,7 @@ static int read_through(struct vv_context *ctx, const struct vv_space *space, co
 		late = wait_window(&b, &b.window[i]);
 		rc = rc ? vv_err_restore(&error) : late;
 		if (b.window[i].buffer)
-			space->give_back(b.window[i].buffer, b.room);
+			space->give_back(0, b.window[i].buffer, b.room);
 	}
 	return rc;
 }

@@ -39,13 +39,16 @@ static void give(struct vv_background *f, const sigset_t *mask)
 }
 
 /* The caller holds the lock, before and after. */
-static void await_change_for(struct vv_background *f, sigset_t *mask, double seconds)
+static void await_change_since(struct vv_background *f, sigset_t *mask, uint32_t looked, double seconds)
 {
-	uint32_t looked = vv_event_count(&f->change);
-
 	give(f, mask);
 	vv_event_wait_for(&f->change, looked, seconds);
 	take(f, mask);
+}
+
+static void await_change_for(struct vv_background *f, sigset_t *mask, double seconds)
+{
+	await_change_since(f, mask, vv_event_count(&f->change), seconds);
 }
 
 static void await_change(struct vv_background *f, sigset_t *mask)
@@ -203,6 +206,24 @@ void vv_background_fini(struct vv_background *f)
 	pthread_mutex_destroy(&f->lock);
 }
 
+/* Called with the lock held. Returns seconds until the next step. */
+static double adjust(struct vv_background *f, sigset_t *mask)
+{
+	struct varve *v = f->adjusted;
+	double next;
+
+	if (!v)
+		return INFINITY;
+	f->adjusting = true;
+	give(f, mask);
+	next = vv_new_data_adjust(v);
+	take(f, mask);
+	f->adjusting = false;
+	if (!f->adjusted)
+		vv_event_signal(&f->change);
+	return next;
+}
+
 static void *serve(void *arg)
 {
 	struct vv_background *f = arg;
@@ -215,7 +236,11 @@ static void *serve(void *arg)
 		struct varve *v = f->rehashing, *stored = p ? p->v : NULL;
 
 		if (!p && !v) {
-			await_change(f, &mask);
+			uint32_t looked = vv_event_count(&f->change);
+			double next = adjust(f, &mask);
+
+			if (next > 0)
+				await_change_since(f, &mask, looked, next);
 			continue;
 		}
 		give(f, &mask);
@@ -265,6 +290,28 @@ void vv_background_start_rehash(struct varve *v)
 	take(f, &mask);
 	f->rehashing = v;
 	vv_event_signal(&f->change);
+	give(f, &mask);
+}
+
+void vv_background_adjust(struct varve *v)
+{
+	struct vv_background *f = v->background;
+	sigset_t mask;
+
+	take(f, &mask);
+	f->adjusted = v;
+	vv_event_signal(&f->change);
+	give(f, &mask);
+}
+
+void vv_background_end_adjusting(struct vv_background *f)
+{
+	sigset_t mask;
+
+	take(f, &mask);
+	f->adjusted = NULL;
+	while (f->adjusting)
+		await_change(f, &mask);
 	give(f, &mask);
 }
 

@@ -25,6 +25,9 @@ struct vv_background {
 	struct vv_layer_writer *epoch;  /* in progress; NULL = none */
 	/* The session whose restored regions are being hashed (engine/grains/rehash.c), or NULL. */
 	struct varve *rehashing;
+	/* The session whose memory for new data is adjusted between epochs, or NULL. */
+	struct varve *adjusted;
+	bool adjusting; /* a step is in progress */
 	uint64_t first, last;  /* epochs of this session with a known result */
 	struct vv_epoch_failure *failed;
 	size_t n_failed, failed_cap;
@@ -49,6 +52,10 @@ void vv_background_start_rehash(struct varve *v);
 /* The result of an epoch is known. Reports it to the statistics file, the metrics, the callback
  * and waiting threads. */
 void vv_background_finish_epoch(struct varve *v, uint64_t epoch, uint64_t time_ns, const struct varve_stats *st, int rc);
+/* Between epochs the thread, which must be running, adjusts the memory for new data
+ * (vv_new_data_adjust), until vv_background_end_adjusting. */
+void vv_background_adjust(struct varve *v);
+void vv_background_end_adjusting(struct vv_background *f);
 void vv_background_wait(struct varve *v); /* until idle */
 bool vv_background_is_awaited(const struct varve *v); /* a call waits until it is idle */
 bool vv_background_busy(struct varve *v);

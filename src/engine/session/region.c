@@ -7,6 +7,7 @@
 #include "base/search.h"
 #include "core/format/distribution.h"
 #include "engine/lineage/run_table.h"
+#include "engine/session/background.h"
 #include "engine/session/enter.h"
 #include "engine/session/fields.h"
 #include "engine/grains/grain_sets.h"
@@ -226,8 +227,33 @@ static int check_all_mapped(const struct declaration *d, size_t n)
 	return rc;
 }
 
+static uint64_t device_bytes(const struct vv_region *r)
+{
+	return r->fine && r->space != vv_space_host() ? r->shape.len : 0;
+}
+
+/* The region had `before` bytes in device memory. */
+static void count_device_bytes(struct varve *v, const struct vv_region *r, uint64_t before)
+{
+	if (v->grains)
+		v->grains->device_bytes += device_bytes(r) - before;
+}
+
+/* Memory for new data of devices takes long to make: a thread makes it while the program goes on.
+ * Without the thread, the first checkpoint makes it. */
+static void prepare_memory(struct varve *v, const struct vv_region *r)
+{
+	vv_new_data_expect(&v->grains->new_data, r->space, r->device, v->grains->device_bytes);
+	if (vv_background_ready(v->background) == 0)
+		vv_background_adjust(v);
+	else
+		vv_err_clear();
+}
+
 static void take_out(struct varve *v, size_t i)
 {
+	if (v->grains)
+		v->grains->device_bytes -= device_bytes(v->region[i]);
 	vv_tiles_detach(v, v->region[i]);
 	vv_map_remove(&v->by_name, v->region[i]->name);
 	vv_region_free(v->region[i]);
@@ -240,6 +266,7 @@ static int declare(struct varve *v, struct declaration *d, struct vv_region **ou
 {
 	size_t i = find(v, d->name);
 	struct vv_region *r = i < v->n_regions ? v->region[i] : NULL;
+	uint64_t before = r ? device_bytes(r) : 0;
 	int rc;
 
 	VV_HELD(&v->entry.lock);
@@ -255,10 +282,13 @@ static int declare(struct varve *v, struct declaration *d, struct vv_region **ou
 		rc = resize(r, d->p, &d->shape);
 	if (rc == 0)
 		rc = zero_digests(v, r);
+	count_device_bytes(v, r, before);
 	if (rc && d->fresh)
 		take_out(v, v->n_regions - 1);
 	if (rc)
 		return rc;
+	if (v->ctx.async && device_bytes(r) > before)
+		prepare_memory(v, r);
 	vv_mem_free(r->part);
 	r->part = d->part;
 	d->part = NULL;

@@ -182,8 +182,10 @@ static void end_threads(struct varve *v)
 
 static void free_session(struct varve *v)
 {
-	if (v->entry.pid == getpid())
+	if (v->entry.pid == getpid()) {
 		vv_background_wait(v);
+		vv_background_end_adjusting(v->background);
+	}
 	vv_tiers_free(v);
 	vv_grain_sets_free(v);
 	if (v->entry.pid == getpid())
