@@ -219,7 +219,7 @@ static struct stages time_stages(struct bench *b, const char *store, const char 
 	bench_check(vv_run_table_load(&lineage, epoch, 0, &(struct vv_run_table_how){ .pool = b->pool, .runs = VV_RUN_TABLE_BEGUN }, &table), "table");
 	t.bytes = vv_clock_s();
 	t.beside = t.bytes - t.beside;
-	bench_check(vv_device_load_read(&lineage, b->pool, &buffers, &(struct vv_want){ &table.region[0].runs, 0, n, p, "p" }, table.region[0].unmerged, &left), "bytes");
+	bench_check(vv_device_load_read(&lineage, b->pool, &buffers, &(struct vv_device_load_want){ &(struct vv_want){ &table.region[0].runs, 0, n, p, "p" }, table.region[0].unmerged, &left }, 1), "bytes");
 	t.bytes = vv_clock_s() - t.bytes;
 	if (left.n)
 		fprintf(stderr, "bench: the host would have to read %zu stretches\n", left.n);

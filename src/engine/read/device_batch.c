@@ -20,7 +20,8 @@ _Static_assert(APART % VV_DEVICE_INLET_ALIGN == 0, "checks find them");
 
 struct chunk {
 	uint64_t key; /* layer and position */
-	uint64_t off; /* in the file */
+	const uint8_t *decoded; /* of a compressed block; NULL: it is plain, and */
+	uint64_t off;           /* begins there in the file */
 	const struct vv_digest *digest;
 	uint32_t len;
 	uint32_t at;  /* in the room's bytes */
@@ -33,6 +34,7 @@ struct device_batch_place { /* of a chunk in the order of the files */
 
 struct device_batch_extent {
 	struct vv_plain_extent is;
+	const uint8_t *decoded; /* the bytes at is.lo of a compressed block */
 	uint64_t last; /* position of the last needed chunk */
 	uint32_t chunk; /* its number, or NONE */
 };
@@ -47,6 +49,7 @@ struct vv_device_batch {
 	uint32_t *begins; /* per move: the chunk that its `from` is relative to */
 	size_t max_moves;
 	const struct vv_open_layers *warm;
+	const struct vv_decoded_blocks *decoded;
 	struct vv_device_inlet_buffer *room;
 	uint64_t at;
 	struct device_batch_extent lane[VV_OPEN_LAYERS_LAYERS][EXTENTS];
@@ -92,8 +95,9 @@ static uint64_t key_of(size_t layer, uint64_t pos)
 }
 
 /* Adds the chunk at pos to the needed ones and returns its number; NONE: there are too many. */
-static uint32_t need(struct vv_device_batch *c, const struct vv_plain_extent *l, size_t layer, uint64_t pos)
+static uint32_t need(struct vv_device_batch *c, const struct device_batch_extent *x, size_t layer, uint64_t pos)
 {
+	const struct vv_plain_extent *l = &x->is;
 	uint64_t key = key_of(layer, pos);
 	size_t s = (size_t)((key * 0x9e3779b97f4a7c15u) >> 32) & c->mask;
 
@@ -102,7 +106,7 @@ static uint32_t need(struct vv_device_batch *c, const struct vv_plain_extent *l,
 			return c->slot[s] - 1;
 	if (c->n == c->max)
 		return NONE;
-	c->chunk[c->n] = (struct chunk){ key, l->off + (pos - l->lo), l->digest + (pos - l->first) / l->chunk, l->chunk, 0 };
+	c->chunk[c->n] = (struct chunk){ key, x->decoded ? x->decoded + (pos - l->lo) : NULL, l->off + (pos - l->lo), l->digest + (pos - l->first) / l->chunk, l->chunk, 0 };
 	c->as_needed[c->n] = (struct device_batch_place){ key, (uint32_t)c->n };
 	c->count[layer]++;
 	c->slot[s] = (uint32_t)++c->n;
@@ -131,6 +135,7 @@ static bool add_moves(struct vv_device_batch *c, uint32_t chunk, uint64_t skip, 
 static struct device_batch_extent *find_extent(struct vv_device_batch *c, size_t layer, uint64_t pos)
 {
 	struct device_batch_extent *l = c->lane[layer];
+	const uint8_t *decoded = NULL;
 	struct vv_plain_extent is;
 
 	for (int i = 0; i < EXTENTS; i++)
@@ -138,8 +143,12 @@ static struct device_batch_extent *find_extent(struct vv_device_batch *c, size_t
 			return &l[i];
 	if (!vv_plain_extent_find(c->warm->file[layer], pos, &is))
 		return NULL;
+	if (is.block->codec)
+		decoded = vv_decoded_blocks_get(c->decoded, c->warm, layer, is.block);
+	if (is.block->codec && !decoded)
+		return NULL;
 	memmove(l + 1, l, (EXTENTS - 1) * sizeof(*l));
-	l[0] = (struct device_batch_extent){ is, 0, NONE };
+	l[0] = (struct device_batch_extent){ is, decoded ? decoded + (is.off - is.block->off) : NULL, 0, NONE };
 	return &l[0];
 }
 
@@ -150,7 +159,7 @@ static bool add_stretch(struct vv_device_batch *c, struct device_batch_extent *l
 	uint64_t first;
 	uint32_t begins = NONE;
 
-	if (!is->digest || is->block->codec)
+	if (!is->digest)
 		return false;
 	first = pos - (pos - is->first) % is->chunk;
 	if (first < is->lo)
@@ -159,7 +168,7 @@ static bool add_stretch(struct vv_device_batch *c, struct device_batch_extent *l
 		if (is->hi - next < is->chunk)
 			return false;
 		if (l->chunk == NONE || l->last != next)
-			l->chunk = need(c, is, layer, next);
+			l->chunk = need(c, l, layer, next);
 		if (l->chunk == NONE)
 			return false;
 		l->last = next;
@@ -295,6 +304,14 @@ static bool finish_layout(struct vv_device_batch *c)
 
 /* ---- the bytes ------------------------------------------------------------------------------- */
 
+/* Does y come `len` bytes after x, in the source and in the room? */
+static bool follows(const struct chunk *x, const struct chunk *y, size_t len)
+{
+	bool next = x->decoded ? y->decoded == x->decoded + len : !y->decoded && y->off == x->off + len;
+
+	return next && y->at == x->at + len;
+}
+
 static bool read_chunks(const struct vv_device_batch *c)
 {
 	uint8_t *bytes = c->room->p + c->room->bytes;
@@ -307,11 +324,13 @@ static bool read_chunks(const struct vv_device_batch *c)
 		for (k = i + 1; k < c->n; k++) {
 			const struct chunk *y = in_order(c, k);
 
-			if (y->key >> PAYLOAD_BITS != layer || y->off != x->off + len || y->at != x->at + len)
+			if (y->key >> PAYLOAD_BITS != layer || !follows(x, y, len))
 				break;
 			len += y->len;
 		}
-		if (vv_store_get_read(c->warm->file[layer]->get, x->off, bytes + x->at, len) < 0)
+		if (x->decoded)
+			memcpy(bytes + x->at, x->decoded, len);
+		else if (vv_store_get_read(c->warm->file[layer]->get, x->off, bytes + x->at, len) < 0)
 			return false;
 	}
 	return true;
@@ -332,7 +351,7 @@ static bool check_odd(const struct vv_device_batch *c)
 	return true;
 }
 
-bool vv_device_batch_pack(struct vv_device_batch *c, const struct vv_open_layers *w, const struct vv_want *want, uint64_t at, uint64_t end, struct vv_device_inlet_buffer *r)
+bool vv_device_batch_pack(struct vv_device_batch *c, const struct vv_open_layers *w, const struct vv_decoded_blocks *decoded, const struct vv_want *want, uint64_t at, uint64_t end, struct vv_device_inlet_buffer *r)
 {
 	bool ok;
 
@@ -341,6 +360,7 @@ bool vv_device_batch_pack(struct vv_device_batch *c, const struct vv_open_layers
 	memset(c->count, 0, sizeof(c->count));
 	c->n = 0;
 	c->warm = w;
+	c->decoded = decoded;
 	c->room = r;
 	c->at = at;
 	r->to = want->to + (at - want->at);

@@ -25,7 +25,7 @@ extern const struct vv_device_buffers_sizes vv_device_buffers_default;
 struct vv_device_buffers {
 	const struct vv_space *space;
 	int device;
-	uint64_t len;   /* of the longest want that it is made for; 0: not begun */
+	uint64_t len;   /* of all wants that it is made for; 0: not begun */
 	uint64_t stripe, room; /* bytes */
 	size_t rooms;
 	size_t fillers; /* number of threads that fill them at the same time */
@@ -43,14 +43,14 @@ struct vv_device_buffers {
 	struct vv_err_state error;
 };
 
-/* Begins to open it, for wants of up to `len` bytes; memory: permitted device memory. d starts
+/* Begins to open it, for wants of up to `len` bytes together; memory: permitted device memory. d starts
  * empty, and must not move. Nothing is begun where the space takes no rooms, or with too little
  * memory. */
 void vv_device_buffers_begin(struct vv_device_buffers *d, struct vv_pool *pool, const struct vv_space *space, int device, uint64_t memory, uint64_t len);
 /* For benchmarks: other sizes for buffers that are begun from now on; NULL: the default ones.
  * Buffers begun before are unchanged. */
 void vv_device_buffers_set_sizes(const struct vv_device_buffers_sizes *w);
-/* Can wants of that length use it? */
+/* Can wants of that length together use it? */
 bool vv_device_buffers_fit(const struct vv_device_buffers *d, const struct vv_space *space, int device, uint64_t len);
 /* Waits until it is open: d->inlet is set. VV_ENOMEM: there was no memory. */
 int vv_device_buffers_wait(struct vv_device_buffers *d);
@@ -61,7 +61,7 @@ void vv_device_buffers_begin_close(struct vv_device_buffers *d);
 /* Waits until it is closed, and empty again. */
 void vv_device_buffers_finish_close(struct vv_device_buffers *d);
 
-/* The bytes of the region that go into one room, for a want of that length. */
+/* The bytes of a region that go into one room, for wants of that length together. */
 uint64_t vv_device_buffers_stripe(const struct vv_device_buffers *d, uint64_t len);
 
 #endif

@@ -1,6 +1,7 @@
 #include "engine/read/device_load.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "core/format/overlay.h"
 #include "engine/read/read_many.h"
 #include "engine/read/layer_list.h"
@@ -9,21 +10,23 @@ enum {
 	/* more stretches than this are left as one: each would open its layers again */
 	SCRAPS = 8,
 	HALVINGS = 2, /* of a stripe that does not fit a room */
+	DECODED = 512 << 20, /* most bytes of compressed blocks that are decoded first */
 };
 
 struct device_load {
 	const struct vv_lineage *lin;
 	struct vv_device_buffers *buffers;
 	const struct vv_device_inlet_ops *ops;
-	const struct vv_want *want;
-	const struct vv_run_table_unmerged *unmerged; /* NULL: the want has its runs */
+	const struct vv_device_load_want *want;
+	size_t n_wants;
 	struct vv_pool *pool;
 	struct vv_layer_list layers;
 	struct vv_open_layers warm;
-	uint64_t stripe; /* of the want */
-	size_t n; /* stripes */
-	atomic_size_t next; /* the first that no thread has begun */
-	bool *left;
+	struct vv_decoded_blocks decoded;
+	uint64_t stripe;    /* bytes of a want */
+	size_t *first;      /* stripe of each want; then their number */
+	atomic_size_t next; /* the first stripe that no thread has begun */
+	bool *left;         /* per stripe */
 	atomic_int failed;
 	pthread_mutex_t lock;
 	struct vv_err_state error;
@@ -51,13 +54,24 @@ struct tables { /* of a stretch: made again for each */
 	struct vv_runs above, all;
 };
 
-static int tables_init(struct tables *t, const struct vv_run_table_unmerged *s)
+/* The most unmerged tables that a want has. */
+static size_t most_tables(const struct device_load *f)
+{
+	size_t most = 0;
+
+	for (size_t k = 0; k < f->n_wants; k++)
+		if (f->want[k].unmerged && f->want[k].unmerged->n > most)
+			most = f->want[k].unmerged->n;
+	return most;
+}
+
+static int tables_init(struct tables *t, size_t n)
 {
 	*t = (struct tables){ 0 };
-	if (!s)
+	if (!n)
 		return 0;
-	t->seen = vv_mem_new(s->n, sizeof(*t->seen));
-	t->upper = vv_mem_new(s->n, sizeof(*t->upper));
+	t->seen = vv_mem_new(n, sizeof(*t->seen));
+	t->upper = vv_mem_new(n, sizeof(*t->upper));
 	return t->seen && t->upper ? 0 : VV_ENOMEM;
 }
 
@@ -98,13 +112,13 @@ static int stack(const struct vv_run_table_unmerged *s, struct tables *t)
 }
 
 /* The runs of at..end, and perhaps of more; *out stays NULL if they are invalid. */
-static int find_runs(const struct device_load *f, struct tables *t, uint64_t at, uint64_t end, const struct vv_runs **out)
+static int find_runs(const struct vv_device_load_want *w, struct tables *t, uint64_t at, uint64_t end, const struct vv_runs **out)
 {
-	const struct vv_run_table_unmerged *s = f->unmerged;
+	const struct vv_run_table_unmerged *s = w->unmerged;
 	int rc = 0;
 
 	if (!s) {
-		*out = f->want->runs;
+		*out = w->want->runs;
 		return 0;
 	}
 	for (size_t i = 0; i < s->n; i++)
@@ -127,7 +141,7 @@ static void open_layer(void *arg, size_t i)
 		return;
 	rc = vv_open_layers_open(&f->warm, i, f->lin, f->pool, f->layers.v[i].layer, 0, 0);
 	/* perhaps nothing of it is wanted; otherwise the host reports it */
-	if (rc && f->unmerged && rc != VV_ENOMEM)
+	if (rc && most_tables(f) && rc != VV_ENOMEM)
 		vv_err_clear();
 	else if (rc)
 		fail(f, rc);
@@ -167,20 +181,23 @@ static int open_layers(struct device_load *f)
 	return outcome(f);
 }
 
-/* Most of the stored bytes are uncompressed, with digests that a space supports. */
-static bool is_plain(const struct device_load *f)
+/* Most of the stored bytes have digests that a space supports, and are uncompressed or can be
+ * decoded first. */
+static bool is_suitable(const struct device_load *f)
 {
-	uint64_t plain = 0, all = 0;
+	uint64_t suitable = 0, coded = 0, all = 0;
 
 	for (size_t i = 0; i < f->warm.n; i++) {
 		const struct vv_layer_file *x = f->warm.file[i];
 
 		for (size_t b = 0; b < x->blocks.n; b++) {
 			all += x->blocks.v[b].raw_len;
-			plain += x->blocks.v[b].codec == 0 && x->head.digest_kind == VV_DIGEST_XXH3 ? x->blocks.v[b].raw_len : 0;
+			if (x->head.digest_kind == VV_DIGEST_XXH3)
+				*(x->blocks.v[b].codec ? &coded : &suitable) += x->blocks.v[b].raw_len;
 		}
 	}
-	return 2 * plain >= all;
+	suitable += coded <= DECODED ? coded : 0;
+	return 2 * suitable >= all;
 }
 
 /* If digests are damaged, the host handles that. */
@@ -223,7 +240,7 @@ static int carry_part(struct device_load *f, struct vv_device_batch *batch, cons
 	if (rc)
 		return rc;
 	note(f, r);
-	*packed = vv_device_batch_pack(batch, &f->warm, want, at, end, r);
+	*packed = vv_device_batch_pack(batch, &f->warm, &f->decoded, want, at, end, r);
 	r->tag = i;
 	return f->ops->send(f->buffers->inlet, r);
 }
@@ -241,31 +258,39 @@ static int carry_range(struct device_load *f, struct vv_device_batch *batch, con
 	return rc || !*packed ? rc : carry_range(f, batch, want, i, middle, end, halvings - 1, packed);
 }
 
-static int carry_stripe(struct device_load *f, struct vv_device_batch *batch, const struct vv_runs *runs, size_t i, uint64_t at, uint64_t end)
+static int carry_stripe(struct device_load *f, struct vv_device_batch *batch, const struct vv_want *want, size_t i, uint64_t at, uint64_t end)
 {
-	struct vv_want want = *f->want;
 	bool packed = false;
-	int rc;
+	int rc = carry_range(f, batch, want, i, at, end, HALVINGS, &packed);
 
-	want.runs = runs;
-	rc = carry_range(f, batch, &want, i, at, end, HALVINGS, &packed);
 	if (!packed)
 		f->left[i] = true;
 	return rc;
 }
 
+static const struct vv_device_load_want *want_of(const struct device_load *f, size_t stripe)
+{
+	size_t k;
+
+	VV_SEARCH(k, 0, f->n_wants, f->first[k + 1] <= stripe);
+	return &f->want[k];
+}
+
 static int carry(struct device_load *f, struct vv_device_batch *batch, struct tables *t, size_t i)
 {
-	uint64_t at = f->want->at + i * f->stripe, end = f->want->at + f->want->len;
+	const struct vv_device_load_want *w = want_of(f, i);
+	struct vv_want want = *w->want;
+	uint64_t at = want.at + (i - f->first[w - f->want]) * f->stripe, end = want.at + want.len;
 	const struct vv_runs *runs = NULL;
 	int rc;
 
 	end = end - at < f->stripe ? end : at + f->stripe;
-	rc = find_runs(f, t, at, end, &runs);
+	rc = find_runs(w, t, at, end, &runs);
 	if (rc || !runs)
 		return rc;
 	f->left[i] = false;
-	return carry_stripe(f, batch, runs, i, at, end);
+	want.runs = runs;
+	return carry_stripe(f, batch, &want, i, at, end);
 }
 
 static void carry_some(void *arg, size_t filler)
@@ -273,12 +298,12 @@ static void carry_some(void *arg, size_t filler)
 	struct device_load *f = arg;
 	struct vv_device_batch *batch = vv_device_buffers_batch(f->buffers, filler);
 	struct tables t;
-	int rc = tables_init(&t, f->unmerged);
+	int rc = tables_init(&t, most_tables(f));
 	size_t i;
 
 	if (!batch)
 		rc = VV_ENOMEM;
-	while (rc == 0 && !atomic_load(&f->failed) && (i = atomic_fetch_add(&f->next, 1)) < f->n)
+	while (rc == 0 && !atomic_load(&f->failed) && (i = atomic_fetch_add(&f->next, 1)) < f->first[f->n_wants])
 		rc = carry(f, batch, &t, i);
 	if (rc)
 		fail(f, rc);
@@ -302,11 +327,22 @@ static void await_rooms(struct device_load *f)
 	} while (r && !atomic_load(&f->failed));
 }
 
+/* Much may be decoded for much that is wanted. */
+static int decode(struct device_load *f)
+{
+	uint64_t most = 2 * f->first[f->n_wants] * f->stripe;
+
+	return vv_decoded_blocks_read(&f->decoded, &f->warm, f->pool, most < DECODED ? most : DECODED);
+}
+
 static int cross(struct device_load *f)
 {
 	int rc;
 
 	vv_pool_each(f->pool, f->warm.n, load_digests, f);
+	rc = decode(f);
+	if (rc)
+		fail(f, rc);
 	rc = vv_device_buffers_wait(f->buffers);
 	if (rc == VV_ENOMEM) {
 		vv_err_clear();
@@ -322,15 +358,17 @@ static int cross(struct device_load *f)
 
 /* ---- after ----------------------------------------------------------------------------------- */
 
-static int report_left(const struct device_load *f, struct vv_extents *left)
+static int report_want(const struct device_load *f, size_t k)
 {
+	const struct vv_want *want = f->want[k].want;
+	struct vv_extents *left = f->want[k].left;
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < f->n; i++) {
-		uint64_t at = i * f->stripe, len = f->want->len - at < f->stripe ? f->want->len - at : f->stripe;
+	for (size_t i = f->first[k]; rc == 0 && i < f->first[k + 1]; i++) {
+		uint64_t at = (i - f->first[k]) * f->stripe, len = want->len - at < f->stripe ? want->len - at : f->stripe;
 
 		if (f->left[i])
-			rc = vv_payload_extent_add(left, f->want->at + at, len, 1);
+			rc = vv_payload_extent_add(left, want->at + at, len, 1);
 	}
 	if (rc == 0 && left->n > SCRAPS) {
 		left->v[0].len = left->v[left->n - 1].pos + left->v[left->n - 1].len - left->v[0].pos;
@@ -339,30 +377,32 @@ static int report_left(const struct device_load *f, struct vv_extents *left)
 	return rc;
 }
 
-static int run(struct device_load *f, struct vv_extents *left)
+static int run(struct device_load *f)
 {
+	size_t n = f->first[f->n_wants];
 	int rc;
 
-	f->left = vv_mem_new(f->n, sizeof(*f->left));
+	f->left = vv_mem_new(n, sizeof(*f->left));
 	rc = f->left ? open_layers(f) : VV_ENOMEM;
-	for (size_t i = 0; rc == 0 && i < f->n; i++)
+	for (size_t i = 0; rc == 0 && i < n; i++)
 		f->left[i] = true;
-	if (rc == 0 && is_plain(f))
+	if (rc == 0 && is_suitable(f))
 		rc = cross(f);
-	if (rc == 0)
-		rc = report_left(f, left);
+	for (size_t k = 0; rc == 0 && k < f->n_wants; k++)
+		rc = report_want(f, k);
+	vv_decoded_blocks_fini(&f->decoded);
 	vv_pool_each(f->pool, f->warm.n, close_layer, f);
 	vv_mem_free(f->left);
 	return rc;
 }
 
-static int find_layers(struct device_load *f)
+static int find_layers_of(struct device_load *f, const struct vv_device_load_want *w)
 {
-	int rc = f->unmerged ? 0 : vv_layer_list_find(&f->layers, f->pool, f->want, 1);
+	int rc = w->unmerged ? 0 : vv_layer_list_find(&f->layers, f->pool, w->want, 1);
 
-	for (size_t i = 0; f->unmerged && rc == 0 && i < f->unmerged->n; i++) {
+	for (size_t i = 0; w->unmerged && rc == 0 && i < w->unmerged->n; i++) {
 		const uint64_t *layer;
-		size_t n = vv_run_table_sources(f->unmerged, i, &layer);
+		size_t n = vv_run_table_sources(w->unmerged, i, &layer);
 
 		for (size_t k = 0; rc == 0 && k < n && f->layers.n <= VV_OPEN_LAYERS_LAYERS; k++)
 			rc = vv_layer_list_add(&f->layers, layer[k]);
@@ -370,37 +410,73 @@ static int find_layers(struct device_load *f)
 	return rc;
 }
 
-/* A remote store with parallel requests is better read in whole blocks. */
-int vv_device_load_read(const struct vv_lineage *lin, struct vv_pool *pool, struct vv_device_buffers *buffers, const struct vv_want *want, const struct vv_run_table_unmerged *unmerged,
-		  struct vv_extents *left)
+static int find_layers(struct device_load *f)
 {
-	struct device_load *f = vv_mem_new(1, sizeof(*f));
-	bool may;
+	int rc = 0;
+
+	for (size_t k = 0; rc == 0 && k < f->n_wants; k++)
+		rc = find_layers_of(f, &f->want[k]);
+	return rc;
+}
+
+/* The host reads all. */
+static int leave_all(const struct vv_device_load_want *want, size_t n)
+{
+	int rc = 0;
+
+	for (size_t k = 0; rc == 0 && k < n; k++)
+		rc = vv_payload_extent_add(want[k].left, want[k].want->at, want[k].want->len, 1);
+	return rc;
+}
+
+static int cut_stripes(struct device_load *f, uint64_t len)
+{
+	f->first = vv_mem_new(f->n_wants + 1, sizeof(*f->first));
+	if (!f->first)
+		return VV_ENOMEM;
+	f->stripe = vv_device_buffers_stripe(f->buffers, len);
+	for (size_t k = 0; k < f->n_wants; k++)
+		f->first[k + 1] = f->first[k] + (size_t)((f->want[k].want->len + f->stripe - 1) / f->stripe);
+	return 0;
+}
+
+static int load(struct device_load *f, uint64_t len)
+{
+	int rc = find_layers(f);
+
+	if (rc)
+		return rc;
+	if (f->layers.n > vv_read_many_files(VV_OPEN_LAYERS_LAYERS, 1))
+		return most_tables(f) ? VV_DEVICE_LOAD_MERGE_FIRST : leave_all(f->want, f->n_wants);
+	rc = cut_stripes(f, len);
+	return rc ? rc : run(f);
+}
+
+/* A remote store with parallel requests is better read in whole blocks. */
+int vv_device_load_read(const struct vv_lineage *lin, struct vv_pool *pool, struct vv_device_buffers *buffers, const struct vv_device_load_want *want, size_t n)
+{
+	struct device_load *f;
+	uint64_t len = 0;
 	int rc;
 
+	for (size_t k = 0; k < n; k++)
+		len += want[k].want->len;
+	if (len < VV_DEVICE_BUFFERS_LEAST || buffers->len < len || !lin->store->read_step)
+		return leave_all(want, n);
+	f = vv_mem_new(1, sizeof(*f));
 	if (!f)
 		return VV_ENOMEM;
 	f->lin = lin;
 	f->buffers = buffers;
+	f->ops = buffers->space->inlet;
 	f->want = want;
-	f->unmerged = unmerged;
+	f->n_wants = n;
 	f->pool = pool;
 	pthread_mutex_init(&f->lock, NULL);
-	may = want->len >= VV_DEVICE_BUFFERS_LEAST && buffers->len >= want->len && lin->store->read_step;
-	if (may) {
-		f->ops = buffers->space->inlet;
-		f->stripe = vv_device_buffers_stripe(buffers, want->len);
-		f->n = (size_t)((want->len + f->stripe - 1) / f->stripe);
-	}
-	rc = may ? find_layers(f) : 0;
-	if (rc == 0 && may && f->layers.n <= vv_read_many_files(VV_OPEN_LAYERS_LAYERS, 1))
-		rc = run(f, left);
-	else if (rc == 0 && may && unmerged)
-		rc = VV_DEVICE_LOAD_MERGE_FIRST;
-	else if (rc == 0)
-		rc = vv_payload_extent_add(left, want->at, want->len, 1);
+	rc = load(f, len);
 	vv_layer_list_fini(&f->layers);
 	pthread_mutex_destroy(&f->lock);
+	vv_mem_free(f->first);
 	vv_mem_free(f);
 	return rc;
 }

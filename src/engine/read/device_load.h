@@ -1,5 +1,5 @@
 /* Reads into the memory of a space that checks and places bytes itself. The host only sends the
- * stored chunks, whole and once for each stretch of the region, and their destinations. Each thread
+ * stored chunks, whole and once for each stretch of a region, and their destinations. Each thread
  * fills a room of its own, so that threads wait for the link only. */
 #ifndef VV_ENGINE_READ_DEVICE_LOAD_H
 #define VV_ENGINE_READ_DEVICE_LOAD_H
@@ -9,6 +9,12 @@
 #include "engine/read/restore.h"
 #include "engine/lineage/run_table.h"
 
+struct vv_device_load_want {
+	const struct vv_want *want;
+	const struct vv_run_table_unmerged *unmerged; /* NULL: the want has its runs */
+	struct vv_extents *left;
+};
+
 /* `left` gets the parts of the want, as offsets in the region, that the host must read, check and
  * copy. These are compressed bytes, bytes without digests that the space supports, and bytes that
  * did not match. It begins empty. After a failure the buffers are unusable.
@@ -17,7 +23,6 @@
  * `left` longer, and are no failure. VV_DEVICE_LOAD_MERGE_FIRST: they name too many layers, of
  * which perhaps few are needed; nothing was done. */
 enum { VV_DEVICE_LOAD_MERGE_FIRST = 1 };
-int vv_device_load_read(const struct vv_lineage *lin, struct vv_pool *pool, struct vv_device_buffers *buffers, const struct vv_want *want, const struct vv_run_table_unmerged *unmerged,
-		  struct vv_extents *left);
+int vv_device_load_read(const struct vv_lineage *lin, struct vv_pool *pool, struct vv_device_buffers *buffers, const struct vv_device_load_want *want, size_t n);
 
 #endif

@@ -29,6 +29,7 @@ struct window {
 
 struct bouncing {
 	struct vv_pool *pool;
+	int device;
 	uint8_t *to; /* of the want */
 	struct window window[WINDOWS];
 	size_t room, n, turn;
@@ -79,7 +80,7 @@ static void rent_one(void *arg, size_t i)
 {
 	struct bouncing *b = arg;
 
-	b->window[i].buffer = b->window[i].space->rent(0, b->room);
+	b->window[i].buffer = b->window[i].space->rent(b->device, b->room);
 }
 
 static int rent(struct bouncing *b, const struct vv_space *space, uint64_t len)
@@ -95,9 +96,9 @@ static int rent(struct bouncing *b, const struct vv_space *space, uint64_t len)
 	return 0;
 }
 
-static int read_through(struct vv_context *ctx, const struct vv_space *space, const struct vv_want *want)
+static int read_through(struct vv_context *ctx, const struct vv_space *space, int device, const struct vv_want *want)
 {
-	struct bouncing b = { .pool = ctx->pool, .to = want->to };
+	struct bouncing b = { .pool = ctx->pool, .device = device, .to = want->to };
 	struct vv_windows windows = { &b, WINDOW, give_room, send };
 	int rc = rent(&b, space, want->len);
 
@@ -111,7 +112,7 @@ static int read_through(struct vv_context *ctx, const struct vv_space *space, co
 		late = wait_window(&b, &b.window[i]);
 		rc = rc ? vv_err_restore(&error) : late;
 		if (b.window[i].buffer)
-			space->give_back(0, b.window[i].buffer, b.room);
+			space->give_back(b.device, b.window[i].buffer, b.room);
 	}
 	return rc;
 }
@@ -130,19 +131,6 @@ static bool places(const struct vv_context *ctx)
 	return strcmp(vv_conf_text(&ctx->conf, "placing"), "device") == 0;
 }
 
-/* For the longest want of those that are in the same memory. */
-static void begin_buffers(struct vv_context *ctx, struct vv_device_buffers *buffers, const struct vv_space *space, int device, const struct vv_want *want, size_t n)
-{
-	uint64_t len = 0;
-	int other;
-
-	for (size_t i = 0; i < n; i++)
-		if (want[i].len > len && vv_device_restore_space(want[i].to, (size_t)want[i].len, &other) == space && other == device)
-			len = want[i].len;
-	vv_device_buffers_finish_close(buffers);
-	vv_device_buffers_begin(buffers, ctx->pool, space, device, memory_for(ctx, len), len);
-}
-
 void vv_device_restore_expect(struct vv_context *ctx, struct vv_device_buffers *buffers, struct vv_region *const *region, size_t n)
 {
 	const struct vv_space *space = NULL;
@@ -151,12 +139,14 @@ void vv_device_restore_expect(struct vv_context *ctx, struct vv_device_buffers *
 
 	for (size_t i = 0; places(ctx) && i < n; i++) {
 		const struct vv_region *r = region[i];
-		int here;
+		int here = 0;
+		const struct vv_space *of = vv_device_restore_space(r->p, (size_t)r->shape.len, &here);
 
-		if (r->shape.len <= len || !vv_device_restore_space(r->p, (size_t)r->shape.len, &here))
-			continue;
-		space = vv_device_restore_space(r->p, (size_t)r->shape.len, &device);
-		len = r->shape.len;
+		if (of && !space) {
+			space = of;
+			device = here;
+		}
+		len += of && of == space && here == device ? r->shape.len : 0;
 	}
 	if (space)
 		vv_device_buffers_begin(buffers, ctx->pool, space, device, memory_for(ctx, len), len);
@@ -164,31 +154,62 @@ void vv_device_restore_expect(struct vv_context *ctx, struct vv_device_buffers *
 
 struct due { /* of a want */
 	const struct vv_space *space; /* NULL: the host's memory */
+	int device;
+	bool tried; /* to load it with the device */
 	struct vv_extents left; /* for the host to read */
 };
 
-static int load_on_device(struct vv_context *ctx, struct vv_device_buffers *buffers, struct vv_run_table *t, const struct vv_want *want, struct vv_extents *left)
+static int find_memory(const struct vv_want *want, size_t n, struct due *due)
 {
-	int rc = vv_device_load_read(&ctx->lineage, ctx->pool, buffers, want, t->region[vv_run_table_find(t, want->name)].unmerged, left);
+	int rc = 0;
 
+	for (size_t i = 0; rc == 0 && i < n; i++) {
+		due[i].space = vv_device_restore_space(want[i].to, (size_t)want[i].len, &due[i].device);
+		rc = due[i].space ? due[i].space->sync(due[i].device, NULL) : vv_payload_extent_add(&due[i].left, want[i].at, want[i].len, 1);
+	}
+	return rc;
+}
+
+static int load_batch(struct vv_context *ctx, struct vv_device_buffers *buffers, struct vv_run_table *t, struct vv_device_load_want *load, size_t n)
+{
+	int rc;
+
+	for (size_t k = 0; k < n; k++)
+		load[k].unmerged = t->region[vv_run_table_find(t, load[k].want->name)].unmerged;
+	rc = vv_device_load_read(&ctx->lineage, ctx->pool, buffers, load, n);
 	if (rc != VV_DEVICE_LOAD_MERGE_FIRST)
 		return rc;
 	rc = vv_run_table_merge(t, ctx->pool);
-	return rc ? rc : vv_device_load_read(&ctx->lineage, ctx->pool, buffers, want, NULL, left);
+	for (size_t k = 0; k < n; k++)
+		load[k].unmerged = NULL;
+	return rc ? rc : vv_device_load_read(&ctx->lineage, ctx->pool, buffers, load, n);
 }
 
-/* With placing=device, the space takes stored bytes directly, where it can. */
-static int read_want(struct vv_context *ctx, struct vv_device_buffers *buffers, struct vv_run_table *t, const struct vv_want *want, size_t n, struct due *due)
+/* All wants in the memory of the first one's device together: each layer is opened once. */
+static int load_on_device(struct vv_context *ctx, struct vv_device_buffers *buffers, struct vv_run_table *t, const struct vv_want *want, size_t n, struct due *due)
 {
-	int device = 0, rc;
+	struct vv_device_load_want *load = vv_mem_new(n, sizeof(*load));
+	const struct due *d = &due[0];
+	uint64_t len = 0;
+	size_t n_load = 0;
+	int rc;
 
-	due->space = vv_device_restore_space(want->to, (size_t)want->len, &device);
-	rc = due->space ? due->space->sync(device, NULL) : 0;
-	if (rc == 0 && due->space && places(ctx) && !vv_device_buffers_fit(buffers, due->space, device, want->len))
-		begin_buffers(ctx, buffers, due->space, device, want, n);
-	if (rc == 0 && due->space && places(ctx) && vv_device_buffers_fit(buffers, due->space, device, want->len))
-		return load_on_device(ctx, buffers, t, want, &due->left);
-	return rc ? rc : vv_payload_extent_add(&due->left, want->at, want->len, 1);
+	if (!load)
+		return VV_ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		if (due[i].space != d->space || due[i].device != d->device)
+			continue;
+		due[i].tried = true;
+		len += want[i].len;
+		load[n_load++] = (struct vv_device_load_want){ &want[i], NULL, &due[i].left };
+	}
+	if (!vv_device_buffers_fit(buffers, d->space, d->device, len)) {
+		vv_device_buffers_finish_close(buffers);
+		vv_device_buffers_begin(buffers, ctx->pool, d->space, d->device, memory_for(ctx, len), len);
+	}
+	rc = load_batch(ctx, buffers, t, load, n_load);
+	vv_mem_free(load);
+	return rc;
 }
 
 /* The host reads the rest: at once into its own memory, and window by window into that of
@@ -209,23 +230,34 @@ static int read_left(struct vv_context *ctx, const struct vv_want *want, size_t 
 			const struct vv_extent *x = &due[i].left.v[k];
 			struct vv_want part = { want[i].runs, x->pos, x->len, want[i].to + (x->pos - want[i].at), want[i].name };
 
-			rc = read_through(ctx, due[i].space, &part);
+			rc = read_through(ctx, due[i].space, due[i].device, &part);
 		}
 	vv_mem_free(host);
 	return rc;
 }
 
-/* Devices first: they need only the tables of the next stretches. */
+/* Devices first: they need only the tables of the next stretches. With placing=device, they take
+ * stored bytes directly, where they can. */
+static int read_devices(struct vv_context *ctx, struct vv_device_buffers *buffers, struct vv_run_table *t, const struct vv_want *want, size_t n, struct due *due)
+{
+	int rc = find_memory(want, n, due);
+
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		if (due[i].space && !places(ctx))
+			rc = vv_payload_extent_add(&due[i].left, want[i].at, want[i].len, 1);
+		else if (due[i].space && !due[i].tried)
+			rc = load_on_device(ctx, buffers, t, want + i, n - i, due + i);
+	return rc;
+}
+
 int vv_device_restore_read(struct vv_context *ctx, struct vv_device_buffers *buffers, struct vv_run_table *t, const struct vv_want *want, size_t n)
 {
 	struct due *due = vv_mem_new(n, sizeof(*due));
-	int rc = due ? 0 : VV_ENOMEM;
+	int rc = due ? read_devices(ctx, buffers, t, want, n, due) : VV_ENOMEM;
 	bool left = false;
 
-	for (size_t i = 0; rc == 0 && i < n; i++) {
-		rc = read_want(ctx, buffers, t, want + i, n - i, &due[i]);
-		left |= !due[i].space || due[i].left.n;
-	}
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		left |= due[i].left.n != 0;
 	if (rc == 0)
 		rc = left ? vv_run_table_merge(t, ctx->pool) : vv_run_table_load_rest(t, ctx->pool);
 	if (rc == 0 && left)
