@@ -77,6 +77,7 @@ void vv_epoch_free(struct vv_layer_writer *p)
 	if (!p)
 		return;
 	vv_store_tiles_free(p);
+	vv_new_data_leave(p->v);
 	vv_rank_dedup_end(p);
 	vv_block_writer_free(p->block_writer);
 	vv_head_fini(&p->head);
@@ -118,15 +119,25 @@ static void stored(void *arg, const struct vv_block_writer_tag_count *owed, int 
 	pthread_mutex_unlock(&t->lock);
 }
 
+/* Is most new data in grains, and little beside the regions? Small pieces of pages alone take more
+ * space than compressed large ones. */
+static bool is_little(const struct vv_layer_writer *p)
+{
+	enum { PART = 32 };
+	uint64_t len = p->v->grains ? p->v->grains->new_data.asked : 0, regions = 0;
+
+	for (size_t i = 0; i < p->n_regions; i++)
+		regions += p->region[i]->fine ? p->region[i]->shape.len : 0;
+	return p->v->grains && len >= p->paged && len <= regions / PART;
+}
+
 /* Opens the layer, so that content can be placed. */
 static int open_layer(struct vv_layer_writer *p)
 {
 	struct vv_block_writer_options opt = *p->v->coding;
 
 	opt.low_latency = p->v->tiles->protection.is_protecting;
-	/* There is little new data, and small chunks alone take more space than compressed large
-	 * ones. */
-	opt.always = p->v->grains && p->v->grains->new_data.asked >= p->paged;
+	opt.always = is_little(p);
 	opt.costs = p->v->costs;
 	p->v->costs->shared = p->v->ctx.group != NULL;
 	opt.stored = stored;
