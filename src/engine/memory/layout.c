@@ -36,6 +36,8 @@ enum {
 	SMALL = 1 << 20,
 	CODING_SHARE = 4,      /* one part in so many of the buffer is for compression */
 	CODING_MIN = 256 << 10,
+	CODING_CORE = 2 << 20, /* bytes with which a core is busy */
+	CODING_MOST = 64,      /* one part in so many of all regions, if the buffer has its default size */
 	CODERS = 1280 << 10,   /* bytes that two compressors use */
 	WATCH_PAGES = 4,       /* smaller regions are copied completely */
 	NARROW = 16 << 20,     /* at most this much of the buffer's end is in single pages */
@@ -208,6 +210,20 @@ static uint64_t fixed_bytes(uint64_t buffer)
 static bool may_grow(const struct varve *v)
 {
 	return v->ctx.async && strcmp(vv_conf_origin(&v->ctx.conf, "buffer"), "default") == 0;
+}
+
+/* The memory of blocks that are being compressed. It is a part of the buffer. If that has its
+ * default size, it is enough for all cores, but little beside the regions. */
+static uint64_t coding_bytes(const struct varve *v, uint64_t buffer)
+{
+	uint64_t memory = memory_of(v), bytes = (buffer < memory ? buffer : memory) / CODING_SHARE, all = 0, cores;
+
+	for (size_t i = 0; i < v->n_regions; i++)
+		all += v->region[i]->shape.len;
+	cores = (uint64_t)vv_pool_width(v->ctx.pool) * CODING_CORE;
+	cores = cores < all / CODING_MOST ? cores : all / CODING_MOST;
+	bytes = may_grow(v) && cores > bytes ? cores : bytes;
+	return bytes > CODING_MIN ? bytes : CODING_MIN; /* 0 is no limit */
 }
 
 /* Makes no more cells than can be used. */
@@ -484,9 +500,7 @@ int vv_layout_run(struct varve *v)
 	rc = find_pages(v);
 	t->copies.buffer = buffer;
 	t->copies.n_usual = usual < t->copies.n_cells ? usual : t->copies.n_cells;
-	v->coding->memory = v->ctx.async ? (size_t)((buffer < memory_of(v) ? buffer : memory_of(v)) / CODING_SHARE) : 0;
-	if (v->ctx.async && v->coding->memory < CODING_MIN)
-		v->coding->memory = CODING_MIN; /* 0 is no limit */
+	v->coding->memory = v->ctx.async ? (size_t)coding_bytes(v, buffer) : 0;
 	t->stale = rc != 0;
 	t->resize = false;
 	return rc;
