@@ -1,3 +1,4 @@
+#include <cuda_bf16.h>
 #include "gpu_work.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,6 +77,63 @@ void gpu_work_change(void *p, size_t n, unsigned permille, unsigned seed)
 {
 	change<<<BLOCKS, THREADS>>>((uint64_t *)p, n / BLOCK, permille, seed);
 	check(cudaDeviceSynchronize(), "content");
+}
+
+/* ---- training */
+
+__device__ float noise(uint64_t i, unsigned seed)
+{
+	return ((int)(mix(i ^ (uint64_t)seed << 40) & 0xffff) - 32768) / 32768.0f * 1e-3f;
+}
+
+__global__ void train(void *p, uint64_t n, int bf16, unsigned permille, unsigned seed)
+{
+	uint64_t per_page = 4096 / (bf16 ? 2 : 4);
+
+	for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (uint64_t)BLOCKS * THREADS) {
+		if (mix(i / per_page * 1000003 + seed) % 1000 >= permille)
+			continue;
+		if (bf16) {
+			__nv_bfloat16 *x = (__nv_bfloat16 *)p + i;
+			*x = __float2bfloat16(__bfloat162float(*x) * 0.999f + noise(i, seed));
+		} else {
+			float *x = (float *)p + i;
+			*x = *x * 0.999f + noise(i, seed);
+		}
+	}
+}
+
+void gpu_work_train(void *p, size_t n, int bf16, unsigned permille, unsigned seed)
+{
+	train<<<BLOCKS, THREADS>>>(p, n / (bf16 ? 2 : 4), bf16, permille, seed);
+	check(cudaDeviceSynchronize(), "training");
+}
+
+void gpu_work_zero(void *p, size_t n)
+{
+	check(cudaMemset(p, 0, n), "content");
+	check(cudaDeviceSynchronize(), "content");
+}
+
+__global__ void add(const uint64_t *p, uint64_t n, unsigned long long *sum)
+{
+	unsigned long long mine = 0;
+
+	for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (uint64_t)BLOCKS * THREADS)
+		mine += mix(p[i] ^ i * 0x9e3779b97f4a7c15ull);
+	atomicAdd(sum, mine);
+}
+
+uint64_t gpu_work_sum(const void *p, size_t n)
+{
+	unsigned long long *there, sum = 0;
+
+	check(cudaMalloc(&there, sizeof(sum)), "a sum");
+	check(cudaMemset(there, 0, sizeof(sum)), "a sum");
+	add<<<BLOCKS, THREADS>>>((const uint64_t *)p, n / 8, there);
+	check(cudaMemcpy(&sum, there, sizeof(sum), cudaMemcpyDeviceToHost), "a sum");
+	cudaFree(there);
+	return sum;
 }
 
 /* ---- limits */

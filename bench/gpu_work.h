@@ -18,6 +18,12 @@ void gpu_work_fill(void *p, size_t n, unsigned permille);
 /* So much of it, in the same blocks, is new: other blocks and other content with every seed. */
 void gpu_work_change(void *p, size_t n, unsigned permille, unsigned seed);
 
+/* A training step: in so many of the pages of 4096 bytes each float32 (with bf16: bfloat16) changes a little. All of it is 0 at first. */
+void gpu_work_train(void *p, size_t n, int bf16, unsigned permille, unsigned seed);
+void gpu_work_zero(void *p, size_t n);
+/* Over all bytes. */
+uint64_t gpu_work_sum(const void *p, size_t n);
+
 /* Each returns seconds. */
 double gpu_work_read(const void *p, size_t n);
 double gpu_work_copy(void *to, const void *from, size_t n);
