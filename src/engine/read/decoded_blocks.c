@@ -1,93 +1,160 @@
 #include "engine/read/decoded_blocks.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "codec/context_pool.h"
 
-struct decode {
-	struct vv_layer_file *file;
-	size_t block;
-	uint8_t *to;
-	const uint8_t **result;
+struct vv_decoded_block {
+	size_t layer, number;
+	size_t len;
+	uint8_t *bytes;
+	struct vv_decoded_block *newer;
+	size_t users;
+	bool ready, failed; /* neither: it is being decoded */
 };
 
-struct decoding {
-	struct decode *v;
-	size_t n;
-};
-
-/* A damaged block is left out: who needs it reads it again, and reports the error. */
-static void decode_one(void *arg, size_t i)
+int vv_decoded_blocks_open(struct vv_decoded_blocks *d, const struct vv_open_layers *layers, uint64_t most)
 {
-	struct decode *x = &((struct decoding *)arg)->v[i];
-	uint8_t *scratch = vv_mem_new(x->file->blocks.v[x->block].stored_len, 1);
+	int rc = 0;
 
-	if (scratch && vv_layer_file_read_block(x->file, x->block, x->to, scratch) == 0)
-		*x->result = x->to;
-	vv_err_clear();
-	vv_mem_free(scratch);
-}
-
-static size_t count(const struct vv_open_layers *w, uint64_t *bytes)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < w->n; i++)
-		for (size_t b = 0; b < w->file[i]->blocks.n; b++) {
-			if (!w->file[i]->blocks.v[b].codec)
-				continue;
-			*bytes += w->file[i]->blocks.v[b].raw_len;
-			n++;
-		}
-	return n;
-}
-
-static int list(struct vv_decoded_blocks *d, const struct vv_open_layers *w, struct decoding *all)
-{
-	size_t at = 0;
-
-	for (size_t i = 0; i < w->n; i++) {
-		const struct vv_blocks *b = &w->file[i]->blocks;
-
-		d->block[i] = vv_mem_new(b->n, sizeof(*d->block[i]));
-		if (!d->block[i])
-			return VV_ENOMEM;
-		for (size_t k = 0; k < b->n; k++) {
-			if (!b->v[k].codec)
-				continue;
-			all->v[all->n++] = (struct decode){ w->file[i], k, d->bytes + at, &d->block[i][k] };
-			at += b->v[k].raw_len;
-		}
+	*d = (struct vv_decoded_blocks){ .layers = layers, .most = most };
+	pthread_mutex_init(&d->lock, NULL);
+	pthread_cond_init(&d->change, NULL);
+	for (size_t i = 0; rc == 0 && i < layers->n; i++) {
+		d->block[i] = vv_mem_new(layers->file[i]->blocks.n, sizeof(struct vv_decoded_block *));
+		rc = d->block[i] ? 0 : VV_ENOMEM;
 	}
-	return 0;
-}
-
-int vv_decoded_blocks_read(struct vv_decoded_blocks *d, const struct vv_open_layers *w, struct vv_pool *pool, uint64_t most)
-{
-	struct decoding all = { 0 };
-	uint64_t bytes = 0;
-	size_t n = count(w, &bytes);
-	int rc;
-
-	if (n == 0 || bytes > most)
-		return 0;
-	d->len = (size_t)bytes;
-	d->bytes = vv_mem_map(d->len);
-	all.v = vv_mem_new(n, sizeof(*all.v));
-	rc = d->bytes && all.v ? list(d, w, &all) : VV_ENOMEM;
-	if (rc == 0)
-		vv_pool_each(pool, n, decode_one, &all);
-	vv_mem_free(all.v);
 	return rc;
 }
 
-void vv_decoded_blocks_fini(struct vv_decoded_blocks *d)
+static void drop(struct vv_decoded_blocks *d, struct vv_decoded_block *block)
 {
-	for (size_t i = 0; i < VV_OPEN_LAYERS_LAYERS; i++)
-		vv_mem_free(d->block[i]);
-	vv_mem_unmap(d->bytes, d->len);
-	*d = (struct vv_decoded_blocks){ 0 };
+	d->block[block->layer][block->number] = NULL;
+	d->bytes -= block->len;
+	vv_mem_unmap(block->bytes, block->len);
+	vv_mem_free(block);
 }
 
-const uint8_t *vv_decoded_blocks_get(const struct vv_decoded_blocks *d, const struct vv_open_layers *w, size_t i, const struct vv_block *block)
+void vv_decoded_blocks_close(struct vv_decoded_blocks *d)
 {
-	return d->block[i] ? d->block[i][block - w->file[i]->blocks.v] : NULL;
+	for (struct vv_decoded_block *x = d->oldest, *next; x; x = next) {
+		next = x->newer;
+		drop(d, x);
+	}
+	for (size_t i = 0; i < VV_OPEN_LAYERS_LAYERS; i++)
+		vv_mem_free(d->block[i]);
+	pthread_cond_destroy(&d->change);
+	pthread_mutex_destroy(&d->lock);
+}
+
+/* Removes the oldest unused block from the list. NULL: all are in use. */
+static struct vv_decoded_block *take_unused(struct vv_decoded_blocks *d)
+{
+	struct vv_decoded_block *before = NULL, *x = d->oldest;
+
+	for (; x && x->users; x = x->newer)
+		before = x;
+	if (!x)
+		return NULL;
+	if (before)
+		before->newer = x->newer;
+	else
+		d->oldest = x->newer;
+	if (d->newest == x)
+		d->newest = before;
+	return x;
+}
+
+/* Called with the lock held. */
+static bool make_room(struct vv_decoded_blocks *d, size_t len)
+{
+	struct vv_decoded_block *unused;
+
+	while (d->bytes + len > d->most) {
+		unused = take_unused(d);
+		if (!unused)
+			return false;
+		drop(d, unused);
+	}
+	return true;
+}
+
+/* Called with the lock held. */
+static struct vv_decoded_block *add(struct vv_decoded_blocks *d, size_t i, size_t b)
+{
+	size_t len = d->layers->file[i]->blocks.v[b].raw_len;
+	struct vv_decoded_block *block = make_room(d, len) ? vv_mem_new(1, sizeof(*block)) : NULL;
+
+	vv_err_clear();
+	if (!block)
+		return NULL;
+	*block = (struct vv_decoded_block){ .layer = i, .number = b, .len = len, .users = 1 };
+	d->block[i][b] = block;
+	d->bytes += len;
+	if (d->newest)
+		d->newest->newer = block;
+	else
+		d->oldest = block;
+	d->newest = block;
+	return block;
+}
+
+static bool decode(struct vv_decoded_blocks *d, struct vv_decoded_block *block)
+{
+	struct vv_layer_file *file = d->layers->file[block->layer];
+	uint8_t *stored = vv_context_pool_room(file->blocks.v[block->number].stored_len);
+	bool fine;
+
+	block->bytes = vv_mem_map_wide(block->len);
+	fine = stored && block->bytes && vv_layer_file_read_block(file, block->number, block->bytes, stored) == 0;
+	vv_context_pool_room_back(stored);
+	vv_err_clear();
+	return fine;
+}
+
+/* Called with the lock held, before and after. */
+static void decode_unlocked(struct vv_decoded_blocks *d, struct vv_decoded_block *block)
+{
+	bool fine;
+
+	pthread_mutex_unlock(&d->lock);
+	fine = decode(d, block);
+	pthread_mutex_lock(&d->lock);
+	block->ready = fine;
+	block->failed = !fine;
+	pthread_cond_broadcast(&d->change);
+}
+
+struct vv_decoded_block *vv_decoded_blocks_get(struct vv_decoded_blocks *d, size_t i, size_t b)
+{
+	struct vv_decoded_block *block;
+
+	pthread_mutex_lock(&d->lock);
+	block = d->block[i][b];
+	if (block) {
+		block->users++;
+	} else {
+		block = add(d, i, b);
+		if (block)
+			decode_unlocked(d, block);
+	}
+	while (block && !block->ready && !block->failed)
+		pthread_cond_wait(&d->change, &d->lock);
+	if (block && block->failed) {
+		block->users--;
+		block = NULL;
+	}
+	pthread_mutex_unlock(&d->lock);
+	return block;
+}
+
+void vv_decoded_blocks_release(struct vv_decoded_blocks *d, struct vv_decoded_block *block)
+{
+	pthread_mutex_lock(&d->lock);
+	block->users--;
+	pthread_mutex_unlock(&d->lock);
+}
+
+const uint8_t *vv_decoded_blocks_bytes(const struct vv_decoded_block *block)
+{
+	return block->bytes;
 }

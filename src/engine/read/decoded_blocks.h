@@ -1,21 +1,30 @@
-/* The compressed blocks of open layers, decoded in host memory by all threads. */
+/* The compressed blocks of open layers, decoded in host memory by the thread that first needs them.
+ * A block is kept for other threads until its memory is needed for another one. */
 #ifndef VV_ENGINE_READ_DECODED_BLOCKS_H
 #define VV_ENGINE_READ_DECODED_BLOCKS_H
 
 #include "engine/read/open_layers.h"
+#include <pthread.h>
+
+struct vv_decoded_block;
 
 struct vv_decoded_blocks {
-	uint8_t *bytes; /* of all blocks; NULL: none is decoded */
-	size_t len;
-	/* per layer and block: its bytes; NULL: it is plain or damaged */
-	const uint8_t **block[VV_OPEN_LAYERS_LAYERS];
+	const struct vv_open_layers *layers;
+	struct vv_decoded_block **block[VV_OPEN_LAYERS_LAYERS]; /* per layer and block; NULL: not decoded */
+	pthread_mutex_t lock;
+	pthread_cond_t change;
+	struct vv_decoded_block *oldest, *newest;
+	uint64_t bytes, most;
 };
 
-/* Decodes all compressed blocks, if they have at most `most` bytes together. d starts empty. */
-int vv_decoded_blocks_read(struct vv_decoded_blocks *d, const struct vv_open_layers *w, struct vv_pool *pool, uint64_t most);
-void vv_decoded_blocks_fini(struct vv_decoded_blocks *d);
+/* At most `most` bytes are decoded at a time. */
+int vv_decoded_blocks_open(struct vv_decoded_blocks *d, const struct vv_open_layers *layers, uint64_t most);
+void vv_decoded_blocks_close(struct vv_decoded_blocks *d); /* all blocks must be released before */
 
-/* The bytes of a block of layer i; NULL: they are not at hand. */
-const uint8_t *vv_decoded_blocks_get(const struct vv_decoded_blocks *d, const struct vv_open_layers *w, size_t i, const struct vv_block *block);
+/* Gets block b of layer i, for use until vv_decoded_blocks_release. NULL: it is damaged, or there
+ * is no memory for it; that is no error yet. */
+struct vv_decoded_block *vv_decoded_blocks_get(struct vv_decoded_blocks *d, size_t i, size_t b);
+void vv_decoded_blocks_release(struct vv_decoded_blocks *d, struct vv_decoded_block *block);
+const uint8_t *vv_decoded_blocks_bytes(const struct vv_decoded_block *block);
 
 #endif

@@ -9,6 +9,7 @@ enum {
 	EXTENTS = 2,
 	LEAST_CHUNK = 1024, /* a room has no more chunks than would fit with this length, */
 	LEAST_MOVE = 128,   /* and no more moves */
+	HELD = 128,         /* decoded blocks of one stretch */
 	APART = 64,         /* chunks that are not adjacent begin at multiples of this */
 	PAYLOAD_BITS = 40,
 };
@@ -49,7 +50,9 @@ struct vv_device_batch {
 	uint32_t *begins; /* per move: the chunk that its `from` is relative to */
 	size_t max_moves;
 	const struct vv_open_layers *warm;
-	const struct vv_decoded_blocks *decoded;
+	struct vv_decoded_blocks *decoded;
+	struct vv_decoded_block *held[HELD]; /* until the bytes are in the room */
+	size_t n_held;
 	struct vv_device_inlet_buffer *room;
 	uint64_t at;
 	struct device_batch_extent lane[VV_OPEN_LAYERS_LAYERS][EXTENTS];
@@ -132,6 +135,26 @@ static bool add_moves(struct vv_device_batch *c, uint32_t chunk, uint64_t skip, 
 	return true;
 }
 
+/* The bytes at the beginning of a block; NULL: they are not at hand. */
+static const uint8_t *decode(struct vv_device_batch *c, size_t layer, const struct vv_block *block)
+{
+	struct vv_decoded_block *x;
+
+	if (c->n_held == HELD)
+		return NULL;
+	x = vv_decoded_blocks_get(c->decoded, layer, (size_t)(block - c->warm->file[layer]->blocks.v));
+	if (!x)
+		return NULL;
+	c->held[c->n_held++] = x;
+	return vv_decoded_blocks_bytes(x);
+}
+
+static void release(struct vv_device_batch *c)
+{
+	while (c->n_held)
+		vv_decoded_blocks_release(c->decoded, c->held[--c->n_held]);
+}
+
 static struct device_batch_extent *find_extent(struct vv_device_batch *c, size_t layer, uint64_t pos)
 {
 	struct device_batch_extent *l = c->lane[layer];
@@ -144,7 +167,7 @@ static struct device_batch_extent *find_extent(struct vv_device_batch *c, size_t
 	if (!vv_plain_extent_find(c->warm->file[layer], pos, &is))
 		return NULL;
 	if (is.block->codec)
-		decoded = vv_decoded_blocks_get(c->decoded, c->warm, layer, is.block);
+		decoded = decode(c, layer, is.block);
 	if (is.block->codec && !decoded)
 		return NULL;
 	memmove(l + 1, l, (EXTENTS - 1) * sizeof(*l));
@@ -351,7 +374,7 @@ static bool check_odd(const struct vv_device_batch *c)
 	return true;
 }
 
-bool vv_device_batch_pack(struct vv_device_batch *c, const struct vv_open_layers *w, const struct vv_decoded_blocks *decoded, const struct vv_want *want, uint64_t at, uint64_t end, struct vv_device_inlet_buffer *r)
+bool vv_device_batch_pack(struct vv_device_batch *c, const struct vv_open_layers *w, struct vv_decoded_blocks *decoded, const struct vv_want *want, uint64_t at, uint64_t end, struct vv_device_inlet_buffer *r)
 {
 	bool ok;
 
@@ -370,6 +393,7 @@ bool vv_device_batch_pack(struct vv_device_batch *c, const struct vv_open_layers
 		sort(c);
 		ok = finish_layout(c) && read_chunks(c) && check_odd(c);
 	}
+	release(c);
 	if (!ok) {
 		vv_err_clear();
 		r->end = 0;

@@ -10,7 +10,7 @@ enum {
 	/* more stretches than this are left as one: each would open its layers again */
 	SCRAPS = 8,
 	HALVINGS = 2, /* of a stripe that does not fit a room */
-	DECODED = 512 << 20, /* most bytes of compressed blocks that are decoded first */
+	DECODED = 512 << 20, /* most bytes of decoded blocks at a time */
 };
 
 struct device_load {
@@ -181,11 +181,10 @@ static int open_layers(struct device_load *f)
 	return outcome(f);
 }
 
-/* Most of the stored bytes have digests that a space supports, and are uncompressed or can be
- * decoded first. */
+/* Most of the stored bytes have digests that a space supports. */
 static bool is_suitable(const struct device_load *f)
 {
-	uint64_t suitable = 0, coded = 0, all = 0;
+	uint64_t suitable = 0, all = 0;
 
 	for (size_t i = 0; i < f->warm.n; i++) {
 		const struct vv_layer_file *x = f->warm.file[i];
@@ -193,10 +192,9 @@ static bool is_suitable(const struct device_load *f)
 		for (size_t b = 0; b < x->blocks.n; b++) {
 			all += x->blocks.v[b].raw_len;
 			if (x->head.digest_kind == VV_DIGEST_XXH3)
-				*(x->blocks.v[b].codec ? &coded : &suitable) += x->blocks.v[b].raw_len;
+				suitable += x->blocks.v[b].raw_len;
 		}
 	}
-	suitable += coded <= DECODED ? coded : 0;
 	return 2 * suitable >= all;
 }
 
@@ -327,20 +325,13 @@ static void await_rooms(struct device_load *f)
 	} while (r && !atomic_load(&f->failed));
 }
 
-/* Much may be decoded for much that is wanted. */
-static int decode(struct device_load *f)
-{
-	uint64_t most = 2 * f->first[f->n_wants] * f->stripe;
-
-	return vv_decoded_blocks_read(&f->decoded, &f->warm, f->pool, most < DECODED ? most : DECODED);
-}
-
+/* The memory for decoded blocks is limited by the wanted bytes, too. */
 static int cross(struct device_load *f)
 {
-	int rc;
+	uint64_t most = 2 * f->first[f->n_wants] * f->stripe;
+	int rc = vv_decoded_blocks_open(&f->decoded, &f->warm, most < DECODED ? most : DECODED);
 
 	vv_pool_each(f->pool, f->warm.n, load_digests, f);
-	rc = decode(f);
 	if (rc)
 		fail(f, rc);
 	rc = vv_device_buffers_wait(f->buffers);
@@ -390,7 +381,8 @@ static int run(struct device_load *f)
 		rc = cross(f);
 	for (size_t k = 0; rc == 0 && k < f->n_wants; k++)
 		rc = report_want(f, k);
-	vv_decoded_blocks_fini(&f->decoded);
+	if (f->decoded.layers)
+		vv_decoded_blocks_close(&f->decoded);
 	vv_pool_each(f->pool, f->warm.n, close_layer, f);
 	vv_mem_free(f->left);
 	return rc;
