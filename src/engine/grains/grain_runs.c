@@ -170,10 +170,8 @@ static int changes(struct vv_layer_writer *p, struct vv_region *r, struct vv_run
 	const struct vv_span *span = &s->span[r->fine->k];
 	uint64_t c = s->key.grain, at = span->first * c, end = at + span->n * c;
 	struct vv_runs here = { 0 };
-	int rc = s->now.placed ? 0 : build_runs(p, s);
+	int rc = vv_run_slice(&s->now.found, at, end, &here);
 
-	if (rc == 0)
-		rc = vv_run_slice(&s->now.found, at, end, &here);
 	for (size_t i = 0; rc == 0 && i < here.n; i++) {
 		here.v[i].at -= at;
 		rc = vv_run_add(out, here.v[i]);
@@ -204,7 +202,7 @@ static int lay_over(const struct vv_fine *f, uint64_t len, const struct vv_runs 
 	return rc;
 }
 
-int vv_grain_runs_runs(struct vv_layer_writer *p, struct vv_region *r, bool all, struct vv_runs *out)
+static int region_runs(struct vv_layer_writer *p, struct vv_region *r, bool all, struct vv_runs *out)
 {
 	struct vv_fine *f = r->fine;
 	struct vv_runs delta = { 0 };
@@ -221,6 +219,41 @@ int vv_grain_runs_runs(struct vv_layer_writer *p, struct vv_region *r, bool all,
 		rc = vv_run_slice(all ? &f->next->runs : &delta, 0, r->shape.len, out);
 	vv_run_fini(&delta);
 	return rc;
+}
+
+struct adding {
+	struct vv_layer_writer *p;
+	pthread_mutex_t lock;
+	struct vv_err_state error; /* the first one */
+};
+
+static void add_region(void *arg, size_t i)
+{
+	struct adding *a = arg;
+	struct vv_region *r = a->p->region[i];
+	struct vv_head_region *out = &a->p->head.region[i];
+	int rc = r->fine ? region_runs(a->p, r, a->p->keyframe || !out->parent, &out->runs) : 0;
+
+	if (!rc)
+		return;
+	pthread_mutex_lock(&a->lock);
+	if (!a->error.code)
+		vv_err_save(rc, &a->error);
+	pthread_mutex_unlock(&a->lock);
+}
+
+int vv_grain_runs_add(struct vv_layer_writer *p)
+{
+	struct adding a = { .p = p, .lock = PTHREAD_MUTEX_INITIALIZER };
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < p->n_regions; i++)
+		if (p->region[i]->fine && !p->region[i]->fine->set->now.placed)
+			rc = build_runs(p, p->region[i]->fine->set);
+	if (rc)
+		return rc;
+	vv_pool_each(p->v->ctx.pool, p->n_regions, add_region, &a);
+	return a.error.code ? vv_err_restore(&a.error) : 0;
 }
 
 /* ---- end of an epoch ------------------------------------------------------------------------- */

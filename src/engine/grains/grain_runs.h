@@ -4,9 +4,9 @@
 
 #include "engine/grains/grain_sets.h"
 
-/* The new data is placed. Returns the runs of the region's changes, or of the complete region if
- * `all`. */
-int vv_grain_runs_runs(struct vv_layer_writer *p, struct vv_region *r, bool all, struct vv_runs *out);
+/* The new data is placed. Adds the runs of each region in grains to the layer's head: of its changes,
+ * or of the complete region if the layer refers to no parent. */
+int vv_grain_runs_add(struct vv_layer_writer *p);
 /* The epoch is accepted, or abandoned. */
 void vv_grain_runs_accept(struct vv_layer_writer *p);
 void vv_grain_runs_abandon(struct vv_layer_writer *p);

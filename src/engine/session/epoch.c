@@ -190,7 +190,7 @@ static int add_runs(struct vv_layer_writer *p, struct vv_region *r, struct vv_he
 {
 	const struct vv_tiles *t = p->v->tiles;
 	bool all = p->keyframe || !out->parent;
-	int rc = r->fine ? vv_grain_runs_runs(p, r, all, &out->runs) : 0;
+	int rc = 0;
 
 	for (size_t g = all ? 0 : vv_tiles_next_dirty(t, r, 0); rc == 0 && g < r->tracked->n_groups; g = all ? g + 1 : vv_tiles_next_dirty(t, r, g + 1)) {
 		bool looked = vv_tiles_is_dirty(t, r, g);
@@ -313,7 +313,7 @@ static void leave_parent(struct vv_layer_writer *p)
 static int finish(struct vv_layer_writer *p)
 {
 	struct vv_digest head = { 0 };
-	int rc = 0;
+	int rc = vv_grain_runs_add(p);
 
 	for (size_t i = 0; rc == 0 && i < p->n_regions; i++)
 		rc = add_runs(p, p->region[i], &p->head.region[i]);
