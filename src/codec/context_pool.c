@@ -1,6 +1,7 @@
 #include "codec/context_pool.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/pool.h"
 
 /* More than KEPT_ROOM is rare, and is released at once. Large memory comes from the kernel: an
  * allocator would keep it, in a heap for each thread. It consists of complete wide pages, so that
@@ -19,12 +20,20 @@ void *vv_context_pool_take(struct vv_context_pool *s)
 	return c;
 }
 
+static size_t most_kept(void)
+{
+	size_t n = vv_pool_cores();
+
+	return n < VV_CONTEXT_POOL_LEAST ? VV_CONTEXT_POOL_LEAST : n < VV_CONTEXT_POOL_MOST ? n : VV_CONTEXT_POOL_MOST;
+}
+
 bool vv_context_pool_keep(struct vv_context_pool *s, void *thing)
 {
+	size_t most = most_kept();
 	bool kept;
 
 	pthread_mutex_lock(&s->lock);
-	kept = s->n < VV_CONTEXT_POOL_KEPT;
+	kept = s->n < most;
 	if (kept)
 		s->idle[s->n++] = thing;
 	pthread_mutex_unlock(&s->lock);

@@ -1,6 +1,5 @@
-/* A pool of objects that are expensive to make and soon needed again: a few are kept for the next
- * caller. One object per thread would be many on a large machine, where few threads compress at the
- * same time. */
+/* A pool of objects that are expensive to make and soon needed again: as many as there are cores
+ * are kept for the next caller. */
 #ifndef VV_CODEC_CONTEXT_POOL_H
 #define VV_CODEC_CONTEXT_POOL_H
 
@@ -9,11 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { VV_CONTEXT_POOL_KEPT = 4 };
+enum { VV_CONTEXT_POOL_LEAST = 4, VV_CONTEXT_POOL_MOST = 32 }; /* kept */
 
 struct vv_context_pool {
 	pthread_mutex_t lock; /* PTHREAD_MUTEX_INITIALIZER */
-	void *idle[VV_CONTEXT_POOL_KEPT];
+	void *idle[VV_CONTEXT_POOL_MOST];
 	size_t n;
 };
 
