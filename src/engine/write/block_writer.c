@@ -18,7 +18,8 @@
 
 enum {
 	RING_MAX = 64,
-	RING_PLAIN = 9,          /* enough to keep a sink busy that takes plain bytes */
+	RING_PLAIN = 9,          /* enough to keep a sink busy that takes plain bytes, */
+	RING_PLAIN_MOST = 17,    /* if many cores make them */
 	RING_MIN = 3,
 	/* in a ring of at most this size, for four threads, all may use large pages */
 	RING_WIDE = 9,
@@ -124,6 +125,13 @@ static void shrink_ring(struct vv_block_writer *f, size_t least)
 		f->size--;
 }
 
+static size_t plain_size(const struct vv_block_writer *f)
+{
+	size_t n = (size_t)vv_pool_width(f->pool) + 1;
+
+	return n < RING_PLAIN ? RING_PLAIN : n < RING_PLAIN_MOST ? n : RING_PLAIN_MOST;
+}
+
 /* If memory is short, blocks become smaller before a core is left without one. */
 static void size_ring(struct vv_block_writer *f)
 {
@@ -133,7 +141,7 @@ static void size_ring(struct vv_block_writer *f)
 	f->size = o->on_caller ? 1 : 2 * width + 1;
 	f->size = f->size < most ? f->size : most;
 	if (!o->codec || o->copy) {
-		f->size = f->put->unit && !o->copy ? RING_PLAIN : f->size;
+		f->size = f->put->unit && !o->copy ? plain_size(f) : f->size;
 		return;
 	}
 	shrink_ring(f, width + 1 > RING_MIN ? width + 1 : RING_MIN);
@@ -141,8 +149,8 @@ static void size_ring(struct vv_block_writer *f)
 		o->block /= 2;
 	shrink_ring(f, RING_MIN);
 	f->coding_size = f->size;
-	if (f->put->unit && o->automatic && f->size < RING_PLAIN)
-		f->size = RING_PLAIN;
+	if (f->put->unit && o->automatic && f->size < plain_size(f))
+		f->size = plain_size(f);
 }
 
 int vv_block_writer_open(struct vv_pool *pool, struct vv_put *put, const struct vv_block_writer_options *opt, struct vv_block_writer **out)
