@@ -10,6 +10,7 @@
 enum {
 	LEAST = 2 * VV_SINK_ROOMS, /* blocks */
 	STEP = 64,  /* pages hashed by one task */
+	AHEAD = 8,  /* pages whose digests are prefetched in the index */
 	BLOCK_PAGES = VV_NEW_DATA_BLOCK / VV_NEW_DATA_PAGE,
 };
 
@@ -272,8 +273,11 @@ static int place_pages(struct vv_layer_writer *p)
 	struct vv_new_data *s = &p->v->grains->new_data;
 	int rc = 0;
 
-	for (; rc == 0 && s->placed < s->pages.n_chunks; s->placed++)
+	for (; rc == 0 && s->placed < s->pages.n_chunks; s->placed++) {
+		if (s->placed + AHEAD < s->pages.n_chunks)
+			vv_index_prefetch(&p->v->index_cache->index, &s->digest[s->placed + AHEAD]);
 		rc = place_page(p, s->placed);
+	}
 	return rc;
 }
 
