@@ -18,7 +18,7 @@ configure = CMAKE_GENERATOR='$(generator)' cmake -S . --log-level=NOTICE $(compi
 compile   = cmake --build
 suite     = ctest --no-label-summary --output-on-failure --no-tests=error -j$(JOBS) --test-dir
 
-.PHONY: all setup configure build demo check test bench bench-full asan tsan fuzz site install uninstall clean help
+.PHONY: all setup configure build demo train check test bench bench-full asan tsan fuzz site install uninstall clean help
 
 all: build
 
@@ -26,6 +26,7 @@ help:
 	@echo "make            build the library, the command (build/varve), the examples and the benchmarks"
 	@echo "make setup      install the Debian packages of packages.txt that are missing (tools/setup build: only those of the build)"
 	@echo "make demo       packages of the build, build, run examples/demo"
+	@echo "make train      the same with examples/train/demo: a training is killed and resumed, on a GPU where there is one"
 	@echo "make check      build and run the unit tests, less than a minute of tests; installs nothing"
 	@echo "make test       setup, build, run the test suite"
 	@echo "make bench      setup, build, run all benchmarks, 15 minutes (bench/run NAME for one): build/bench.json"
@@ -52,6 +53,12 @@ demo:
 	@$(MAKE) configure
 	@$(compile) build -j$(JOBS) --target demo
 	@examples/demo
+
+train:
+	@tools/setup build
+	@$(MAKE) configure
+	@$(compile) build -j$(JOBS) --target demo
+	@examples/train/demo
 
 check: configure
 	@$(compile) build -j$(JOBS) --target quick

@@ -47,7 +47,7 @@ class Known:
         self.constants = set(re.findall(r"\bVARVE_\w+", sources("include/varve/*", "src/**/*", "python/varve/*", "CMakeLists.txt", "cmake/*", "Makefile", "tools/*", "tests/CMakeLists.txt")))
         self.constants |= {"VARVE_" + name.upper().replace("-", "_") for name in self.settings}
         self.definitions = definitions(sources("include/varve/*"))
-        self.any_option = set.union(*self.verbs.values()) | self.bench_options | options(sources("bench/**/*.c", "bench/**/*.py", "examples/*.c", "examples/graphlets/*.c", "examples/demo"))
+        self.any_option = set.union(*self.verbs.values()) | self.bench_options | options(sources("bench/**/*.c", "bench/**/*.py", "examples/*.c", "examples/graphlets/*.c", "examples/train/*", "examples/demo"))
 
 
 def settings_of(span):

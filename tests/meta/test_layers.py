@@ -16,7 +16,7 @@ HOMES = [  # a header of an optional dependency, and the only files that may inc
     (r"mpi\.h", r"src/comm/mpi\.[ch]|(examples|bench)/.*"),
     (r"(hdf5|H5\w*|netcdf\w*)\.h", r"src/reader/.*"),
     (r"jemalloc/.*", r"src/preload/jemalloc\.h"),
-    (r"(cuda|cub/|thrust/|cooperative_groups).*", r"src/gpu/.*"),
+    (r"(cuda|cub/|thrust/|cooperative_groups).*", r"src/gpu/.*|bench/.*\.cu"),
     (r"xxhash\.h|xxh3\.h", r"src/core/format/digest\.[ch]"),
 ]
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.M)
