@@ -11,6 +11,9 @@
 #include <mpi.h>
 #endif
 #ifdef WITH_CUDA
+int cuInit(unsigned flags);
+int cuDevicePrimaryCtxRetain(void **out, int device);
+int cuCtxSetCurrent(void *context);
 int cuMemAlloc_v2(uintptr_t *out, size_t n);
 #endif
 
@@ -56,7 +59,8 @@ int main(int argc, char **argv)
 		st->handle = shared();
 #ifdef WITH_CUDA
 	uintptr_t device;
-	if (cuMemAlloc_v2(&device, 4096) != 0)
+	void *context;
+	if (cuInit(0) != 0 || cuDevicePrimaryCtxRetain(&context, 0) != 0 || cuCtxSetCurrent(context) != 0 || cuMemAlloc_v2(&device, 4096) != 0)
 		return 5;
 	st->handle = (void *)(device + 16);
 	if (strcmp(what, "beside") == 0)

@@ -45,6 +45,22 @@ def check_cuda(work):
     print("device memory, of a stand-in for CUDA", flush=True)
 
 
+def check_real_cuda(work):
+    library = next((line.split("=> ")[1] for line in subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True).stdout.splitlines()
+                    if line.strip().startswith("libcuda.so.1 ")), None)
+    if not library:
+        print("no CUDA driver: real device memory is left out")
+        return
+    program = work / "stray_real_cuda"
+    subprocess.run([CC, "-D_GNU_SOURCE", "-DWITH_CUDA", "-O2", f"-I{SOURCE / 'include'}", HERE / "here_stray.c", "-o", program, library], check=True)
+    if subprocess.run([program], capture_output=True).returncode == 5:
+        print("no CUDA device: real device memory is left out")
+        return
+    found = [x for x in told(work, program, "cuda") if x[2] == "CUDA"]
+    expect("real device memory", found)
+    print("device memory:", found, flush=True)
+
+
 def check_mpi(work):
     wrapper = shutil.which("mpicc")
     if not MPIEXEC or not wrapper or not (BUILD / "libvarve_preload_mpi.so").exists():
@@ -68,5 +84,6 @@ if not PRELOAD.exists():
 with tempfile.TemporaryDirectory(prefix="varve-stray-") as folder:
     check(pathlib.Path(folder))
     check_cuda(pathlib.Path(folder))
+    check_real_cuda(pathlib.Path(folder))
     check_mpi(pathlib.Path(folder))
 print("ok")
