@@ -24,8 +24,10 @@ struct maker {
 	struct domain *domain;
 	size_t n_domains;
 	uint32_t *of;    /* of each member: its domain's place in `domain` */
-	uint64_t *taken; /* of each member: data blocks in stripes */
+	uint32_t *taken; /* of each member: data blocks in stripes */
 	size_t cap;
+	size_t own;    /* only stripes with parity of this member are kept; n_members: all */
+	uint64_t most; /* bytes of its parity */
 };
 
 static uint32_t choose_block_len(uint64_t longest)
@@ -105,7 +107,7 @@ static struct vv_parity_block take_data(struct maker *m, size_t d)
 	for (size_t i = 0; i < m->p->n_members; i++)
 		if (m->of[i] == d && left_of(m, i) && (best == SIZE_MAX || left_of(m, i) > left_of(m, best)))
 			best = i;
-	at = m->taken[best] * len;
+	at = (uint64_t)m->taken[best] * len;
 	m->domain[d].used = true;
 	m->domain[d].left--;
 	return (struct vv_parity_block){ .member = (uint32_t)best,
@@ -125,20 +127,36 @@ static struct vv_parity_block take_parity(struct maker *m, size_t d, uint32_t le
 	m->domain[d].used = true;
 	m->domain[d].parity++;
 	p->parity_len[best] += len;
-	return (struct vv_parity_block){ (uint32_t)best, p->n_parity[best]++, p->parity_len[best] - len, len };
+	return (struct vv_parity_block){ .member = (uint32_t)best, .number = (uint32_t)p->n_parity[best]++, .at = p->parity_len[best] - len,
+					 .len = len };
+}
+
+static int keep(struct maker *m, const struct vv_parity_block *stripe)
+{
+	struct vv_parity_plan *p = m->p;
+	size_t width = (size_t)p->code.k + p->code.m;
+	bool wanted = m->own == p->n_members;
+
+	for (size_t i = p->code.k; i < width; i++)
+		wanted |= stripe[i].member == m->own;
+	if (!wanted)
+		return 0;
+	if (m->own < p->n_members && p->parity_len[m->own] > m->most)
+		return vv_err_set(VV_EINVAL, "more parity than the object of %" PRIu64 " bytes has", m->most);
+	if ((p->n_stripes + 1) * width > VV_PARITY_CELLS)
+		return vv_err_set(VV_EINVAL, "one layer is too long beside the others for stripes of %zu blocks", width);
+	if (vv_mem_room(&p->block, p->n_stripes, &m->cap, width * sizeof(*p->block)) < 0)
+		return VV_ENOMEM;
+	memcpy(p->block + p->n_stripes++ * width, stripe, width * sizeof(*stripe));
+	return 0;
 }
 
 static int add_stripe(struct maker *m)
 {
 	struct vv_parity_plan *p = m->p;
-	size_t width = (size_t)p->code.k + p->code.m;
-	struct vv_parity_block *b;
+	struct vv_parity_block b[VV_ERASURE_BLOCKS] = { 0 };
 	uint32_t longest = 0;
 
-	if (vv_mem_room(&p->block, p->n_stripes, &m->cap, width * sizeof(*p->block)) < 0)
-		return VV_ENOMEM;
-	b = p->block + p->n_stripes * width;
-	memset(b, 0, width * sizeof(*b));
 	for (unsigned i = 0; i < p->code.k; i++) {
 		size_t d = fullest(m);
 
@@ -149,8 +167,7 @@ static int add_stripe(struct maker *m)
 	}
 	for (unsigned i = 0; i < p->code.m; i++)
 		b[p->code.k + i] = take_parity(m, emptiest(m), longest);
-	p->n_stripes++;
-	return 0;
+	return keep(m, b);
 }
 
 /* Begins a stripe. Returns false if all data blocks are in stripes. */
@@ -179,10 +196,10 @@ static int fill(struct maker *m)
 	return rc;
 }
 
-int vv_parity_plan_make(struct vv_parity_plan *p, const struct vv_parity_head *head)
+static int make(struct vv_parity_plan *p, const struct vv_parity_head *head, size_t own, uint64_t most)
 {
 	size_t n = head->n_layers;
-	struct maker m = { .p = p, .member = head->layer };
+	struct maker m = { .p = p, .member = head->layer, .own = own, .most = most };
 	uint64_t longest = 0;
 	int rc;
 
@@ -201,4 +218,14 @@ int vv_parity_plan_make(struct vv_parity_plan *p, const struct vv_parity_head *h
 	if (rc)
 		vv_parity_plan_fini(p);
 	return rc;
+}
+
+int vv_parity_plan_make(struct vv_parity_plan *p, const struct vv_parity_head *head)
+{
+	return make(p, head, head->n_layers, 0);
+}
+
+int vv_parity_plan_make_own(struct vv_parity_plan *p, const struct vv_parity_head *head, uint64_t most)
+{
+	return make(p, head, head->own, most);
 }

@@ -8,13 +8,14 @@
 #include "core/ranks/erasure_code.h"
 
 enum { VV_PARITY_BLOCKS = 1 << 22 }; /* the most data blocks of a plan, */
-#define VV_PARITY_STEPS (1ull << 30)  /* and the most blocks times layers */
+#define VV_PARITY_STEPS (1ull << 30)  /* the most blocks times layers, */
+#define VV_PARITY_CELLS (2ull * VV_PARITY_BLOCKS) /* and the most stripes times their blocks: memory of a plan */
 
 struct vv_parity_block { /* of a stripe: a block of a member's layer, or of its parity */
+	uint64_t at;     /* position of the block in it */
+	uint32_t number; /* among the blocks of that layer or parity, from 0 on */
 	uint32_t member;
-	uint64_t number;   /* among the blocks of that layer or parity, from 0 on */
-	uint64_t at;       /* position of the block in it */
-	uint32_t len;      /* parity: the longest block of the stripe */
+	uint32_t len;    /* parity: the longest block of the stripe */
 };
 
 struct vv_parity_plan {
@@ -35,6 +36,9 @@ static inline uint64_t vv_parity_plan_blocks(uint64_t len, uint32_t block_len)
 
 /* VV_EINVAL if the members have fewer domains than a stripe has blocks, or too many blocks. */
 int vv_parity_plan_make(struct vv_parity_plan *p, const struct vv_parity_head *head);
+/* Only the stripes with parity of rank `head->rank`, which has `most` bytes at most, else VV_EINVAL. So
+ * an object asks for no more memory than fits its length. */
+int vv_parity_plan_make_own(struct vv_parity_plan *p, const struct vv_parity_head *head, uint64_t most);
 void vv_parity_plan_fini(struct vv_parity_plan *p);
 
 static inline const struct vv_parity_block *vv_parity_plan_stripe(const struct vv_parity_plan *p, size_t stripe)

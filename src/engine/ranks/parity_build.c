@@ -490,7 +490,8 @@ static int read_layer(struct build *b, size_t member)
 
 	for (size_t i = 0; rc == 0 && lin && i < j->data[member].n_blocks; i++) {
 		uint64_t at = i * (uint64_t)j->plan.block_len, left = j->head.layer[member].len - at;
-		struct vv_parity_block x = { (uint32_t)member, i, at, left < j->plan.block_len ? (uint32_t)left : j->plan.block_len };
+		struct vv_parity_block x = { .at = at, .number = (uint32_t)i, .member = (uint32_t)member,
+					     .len = left < j->plan.block_len ? (uint32_t)left : j->plan.block_len };
 
 		if (!b->file[member].was_read[i])
 			rc = vv_parity_file_read(&b->file[member], lin, j, false, &x, room);

@@ -33,7 +33,7 @@ static int measure_head(struct vv_parity_job *j)
 	return rc;
 }
 
-int vv_parity_job_init(struct vv_parity_job *j, struct vv_parity_head *head)
+static int init(struct vv_parity_job *j, struct vv_parity_head *head, const uint64_t *most)
 {
 	size_t n = head->n_layers;
 	int rc;
@@ -43,7 +43,9 @@ int vv_parity_job_init(struct vv_parity_job *j, struct vv_parity_head *head)
 	j->data = vv_mem_new(n, sizeof(*j->data));
 	j->parity = vv_mem_new(n, sizeof(*j->parity));
 	j->digest = vv_mem_new(n, sizeof(*j->digest));
-	rc = j->data && j->parity && j->digest ? vv_parity_plan_make(&j->plan, &j->head) : VV_ENOMEM;
+	rc = j->data && j->parity && j->digest ? 0 : VV_ENOMEM;
+	if (rc == 0)
+		rc = most ? vv_parity_plan_make_own(&j->plan, &j->head, *most) : vv_parity_plan_make(&j->plan, &j->head);
 	if (rc == 0 && j->head.block_len && j->head.block_len != j->plan.block_len)
 		rc = vv_err_set(VV_EDAMAGED, "parity: blocks of %u bytes, where the layers make %u", j->head.block_len, j->plan.block_len);
 	if (rc == 0) {
@@ -57,6 +59,16 @@ int vv_parity_job_init(struct vv_parity_job *j, struct vv_parity_head *head)
 	if (rc)
 		vv_parity_job_fini(j);
 	return rc;
+}
+
+int vv_parity_job_init(struct vv_parity_job *j, struct vv_parity_head *head)
+{
+	return init(j, head, NULL);
+}
+
+int vv_parity_job_init_own(struct vv_parity_job *j, struct vv_parity_head *head, uint64_t most)
+{
+	return init(j, head, &most);
 }
 
 size_t vv_parity_job_find(const struct vv_parity_job *j, uint32_t rank)

@@ -21,10 +21,13 @@ struct vv_parity_job {
 	struct vv_parity_object *data, *parity;
 	struct vv_digest *digest;
 	bool has_digests; /* else they are found while the layers are read */
+	bool is_recorded; /* the layers are those of the epoch's commit record */
 };
 
 /* Takes ownership of the head. No object is there, and none is wanted. */
 int vv_parity_job_init(struct vv_parity_job *j, struct vv_parity_head *head);
+/* To read one object of `most` bytes: only the stripes with its own parity. */
+int vv_parity_job_init_own(struct vv_parity_job *j, struct vv_parity_head *head, uint64_t most);
 void vv_parity_job_fini(struct vv_parity_job *j);
 /* The place of a rank's layer in the set; n_layers: it is not of this set. */
 size_t vv_parity_job_find(const struct vv_parity_job *j, uint32_t rank);

@@ -32,7 +32,7 @@ int vv_verify_parity_object(const struct vv_lineage *lin, const struct vv_parity
 	int rc = vv_parity_file_head(lin, vv_run_epoch(p->layer), rank, p->ranks, &head);
 
 	if (rc == 0)
-		rc = vv_parity_job_init(&j, &head);
+		rc = vv_parity_job_init_own(&j, &head, p->size);
 	if (rc == VV_EINVAL)
 		rc = vv_err_set(VV_EDAMAGED, "%s", vv_err_last());
 	if (rc == 0) {

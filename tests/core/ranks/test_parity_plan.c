@@ -1,6 +1,7 @@
 // The plan of parity: each data block is in one stripe, the blocks of a stripe lie in different domains, and parity costs what it should.
 #include "core/ranks/parity_plan.h"
 #include "vv_test.h"
+#include "support/status.h"
 #include "base/err.h"
 
 enum { MOST = 64 };
@@ -110,6 +111,36 @@ static void check_refused(void)
 	CHECK_EQ(vv_parity_plan_make(&p, &h), VV_EINVAL);
 }
 
+/* One layer of 4 TiB beside 63 of a byte, as a hostile object may say: the plan takes no more memory than its limit. For one object it has
+ * the stripes with that one's parity, and no more of them than fit into the object. */
+static void check_long_layer(void)
+{
+	struct vv_parity_head h = head(48, 16, MOST);
+	struct vv_parity_plan p;
+	long base = status_kib("VmHWM");
+
+	must_begin("a long layer");
+	for (size_t i = 0; i < MOST; i++)
+		layer[i] = (struct vv_parity_layer){ .len = i ? 1 : (1ull << 42) - (1ull << 30), .domain = (uint32_t)i };
+	CHECK_EQ(vv_parity_plan_make(&p, &h), VV_EINVAL);
+	h.own = 5;
+	CHECK_EQ(vv_parity_plan_make_own(&p, &h, 5000), VV_EINVAL);
+	CHECK(status_kib("VmHWM") - base < 600 << 10);
+	for (size_t i = 0; i < MOST; i++)
+		layer[i].len = 100000 + 5000 * i;
+	for (h.own = 0; h.own < MOST; h.own++) {
+		size_t n = 0;
+
+		CHECK_EQ(vv_parity_plan_make(&p, &h), 0);
+		n = (size_t)p.n_parity[h.own];
+		vv_parity_plan_fini(&p);
+		CHECK_EQ(vv_parity_plan_make_own(&p, &h, 1 << 30), 0);
+		CHECK_EQ(p.n_stripes, n);
+		CHECK_EQ(p.n_parity[h.own], n);
+		vv_parity_plan_fini(&p);
+	}
+}
+
 int main(void)
 {
 	CHECK_EQ(vv_parity_plan_sets(8, 8), 1);
@@ -118,5 +149,6 @@ int main(void)
 	check_random();
 	check_cost();
 	check_refused();
+	check_long_layer();
 	return 0;
 }
