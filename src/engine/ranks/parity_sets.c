@@ -68,6 +68,11 @@ static size_t find(const struct vv_parity_sets *s, uint64_t layer, uint32_t rank
 	return i < s->n && s->v[i].layer == layer && s->v[i].ranks == ranks ? i : s->n;
 }
 
+bool vv_parity_sets_has_layer(const struct vv_parity_sets *s, uint64_t layer)
+{
+	return find(s, layer, 0) < s->n;
+}
+
 static size_t end_of_epoch(const struct vv_parity_sets *s, uint64_t epoch)
 {
 	size_t i;
@@ -122,6 +127,16 @@ static bool is_known(const struct loader *l, const struct vv_parity_head *h)
 	return known;
 }
 
+/* Does the commit record name these layers? */
+static bool is_recorded(const struct vv_commit *c, const struct vv_parity_head *h)
+{
+	bool same = c->n_ranks == h->n_ranks;
+
+	for (size_t i = 0; same && i < h->n_layers; i++)
+		same = c->rank[h->layer[i].rank].file_len == h->layer[i].len && vv_digest_equal(&c->rank[h->layer[i].rank].head, &h->layer[i].head);
+	return same;
+}
+
 /* Takes ownership of the head. Two sets of an epoch have no layer in common: the first counts. */
 static int add_job(struct loader *l, struct vv_parity_head *h, struct vv_parity_job **out)
 {
@@ -144,8 +159,9 @@ static int add_job(struct loader *l, struct vv_parity_head *h, struct vv_parity_
 	return rc;
 }
 
-/* From the first intact object of each set in a store. */
-static int read_sets(struct loader *l, const struct vv_lineage *lin, uint64_t epoch, uint32_t place)
+/* From the first intact object of each set in a store. A set of other layers than the record's is left
+ * from a job that wrote the same number. */
+static int read_sets(struct loader *l, const struct vv_lineage *lin, uint64_t epoch, uint32_t place, const struct vv_commit *record)
 {
 	const struct vv_parity_sets *s = l->s;
 	int rc = 0;
@@ -159,12 +175,13 @@ static int read_sets(struct loader *l, const struct vv_lineage *lin, uint64_t ep
 		if (!s->v[i].ranks || s->v[i].place != place)
 			continue;
 		rc = vv_parity_file_head(lin, epoch, rank, s->v[i].ranks, &h);
-		if (rc == 0 && is_known(l, &h))
+		if (rc == 0 && (is_known(l, &h) || (record->n_ranks && !is_recorded(record, &h))))
 			vv_parity_head_fini(&h);
 		else if (rc == 0)
 			rc = add_job(l, &h, &j);
 		if (rc == 0 && j) {
 			rc = vv_parity_file_checks(lin, j, vv_parity_job_find(j, rank), &c);
+			j->is_recorded = record->n_ranks != 0;
 			if (rc == 0)
 				memcpy(j->digest, c.digest, j->head.n_layers * sizeof(*j->digest));
 			else
@@ -181,6 +198,7 @@ static int put_sets(const struct loader *l, struct vv_buf *b)
 	for (size_t i = 0; i < l->n; i++) {
 		const struct vv_parity_job *j = &l->v[i];
 
+		vv_wire_put_u64(b, j->is_recorded);
 		vv_wire_put_u64(b, j->head_len);
 		vv_parity_head_put(&j->head, b);
 		vv_buf_add(b, j->digest, j->head.n_layers * sizeof(*j->digest));
@@ -188,12 +206,14 @@ static int put_sets(const struct loader *l, struct vv_buf *b)
 	return vv_buf_check(b);
 }
 
-static int get_sets(struct loader *l, const uint8_t *p, size_t n)
+/* Adds those of a commit record, or the others. */
+static int get_sets(struct loader *l, const uint8_t *p, size_t n, bool recorded)
 {
 	struct vv_wire w = vv_wire_over(p, n);
 	int rc = 0;
 
 	while (rc == 0 && vv_wire_left(&w)) {
+		bool counts = (vv_wire_u64(&w) != 0) == recorded;
 		uint64_t len = vv_wire_u64(&w);
 		const uint8_t *head = vv_wire_bytes(&w, (size_t)len), *digest;
 		struct vv_parity_head h = { 0 };
@@ -204,7 +224,7 @@ static int get_sets(struct loader *l, const uint8_t *p, size_t n)
 		digest = vv_wire_bytes(&w, h.n_layers * sizeof(struct vv_digest));
 		if (w.bad)
 			rc = vv_err_set(VV_EPEER, "a rank sends a parity set that cannot be");
-		if (rc || is_known(l, &h))
+		if (rc || !counts || is_known(l, &h))
 			vv_parity_head_fini(&h);
 		else
 			rc = add_job(l, &h, &j);
@@ -214,7 +234,8 @@ static int get_sets(struct loader *l, const uint8_t *p, size_t n)
 	return rc;
 }
 
-/* All ranks learn the sets that any rank has read, in the order of the ranks. */
+/* All ranks learn the sets that any rank has read, in the order of the ranks. A rank without the commit
+ * record cannot know which sets are out of date. */
 static int share_sets(struct loader *mine, int rc, struct loader *out)
 {
 	enum { MOST = 1 << 28 };
@@ -224,8 +245,11 @@ static int share_sets(struct loader *mine, int rc, struct loader *out)
 
 	rc = rc ? rc : put_sets(mine, &b);
 	rc = vv_exchange_gather(&m, g, rc, b.p, b.n, MOST);
-	for (uint32_t r = 0; rc == 0 && r < g->size; r++)
-		rc = m.in_len[r] ? get_sets(out, vv_exchange_from(&m, g, r), (size_t)m.in_len[r]) : 0;
+	for (uint32_t r = 0; rc == 0 && r < 2 * g->size; r++) {
+		uint32_t from = r % g->size;
+
+		rc = m.in_len[from] ? get_sets(out, vv_exchange_from(&m, g, from), (size_t)m.in_len[from], r < g->size) : 0;
+	}
 	vv_exchange_free(&m, g);
 	vv_buf_fini(&b);
 	return vv_group_agree(g, g->comm, rc);
@@ -258,17 +282,37 @@ static void locate_all(const struct vv_parity_sets *s, struct vv_parity_job *j)
 	}
 }
 
+/* The first intact commit record of the epoch in a store with objects of it; without ranks: none. */
+static int find_record(const struct vv_parity_sets *s, uint64_t epoch, struct vv_commit *out)
+{
+	uint32_t tried = VV_PARITY_NO_PLACE;
+	int rc = VV_ENOENT;
+
+	for (size_t i = end_of_epoch(s, epoch - 1); i < s->n && vv_run_epoch(s->v[i].layer) == epoch && (rc == VV_ENOENT || rc == VV_EDAMAGED); i++) {
+		const struct vv_lineage *lin = s->v[i].place == tried ? NULL : vv_parity_build_lineage(&s->io, s->v[i].place);
+
+		tried = s->v[i].place;
+		rc = lin ? vv_catalog_commit(lin, epoch, out) : rc;
+	}
+	if (rc != VV_ENOENT && rc != VV_EDAMAGED)
+		return rc;
+	vv_err_clear();
+	return 0;
+}
+
 int vv_parity_sets_load(const struct vv_parity_sets *s, uint64_t epoch, struct vv_parity_job **out, size_t *n)
 {
 	struct loader mine = { .s = s }, all = { .s = s };
+	struct vv_commit record = { 0 };
 	uint32_t places = 0;
-	int rc = 0;
+	int rc = find_record(s, epoch, &record);
 
 	for (size_t i = 0; i < s->n; i++)
 		places = s->v[i].place >= places ? s->v[i].place + 1 : places;
 	for (uint32_t p = 0; rc == 0 && p < places; p++)
 		if (vv_parity_build_lineage(&s->io, p))
-			rc = read_sets(&mine, vv_parity_build_lineage(&s->io, p), epoch, p);
+			rc = read_sets(&mine, vv_parity_build_lineage(&s->io, p), epoch, p, &record);
+	vv_commit_fini(&record);
 	if (s->io.group) {
 		rc = share_sets(&mine, rc, &all);
 		free_loader(&mine);

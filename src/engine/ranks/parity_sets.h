@@ -40,6 +40,7 @@ struct vv_parity_report {
 int vv_parity_sets_add(struct vv_parity_sets *s, const struct vv_listing *l, uint32_t place);
 void vv_parity_sets_sort(struct vv_parity_sets *s);
 void vv_parity_sets_fini(struct vv_parity_sets *s);
+bool vv_parity_sets_has_layer(const struct vv_parity_sets *s, uint64_t layer);
 /* The number of ranks of an epoch that has parity; 0: it has none. *missing: objects that no place
  * has. */
 uint32_t vv_parity_sets_epoch(const struct vv_parity_sets *s, uint64_t epoch, size_t *missing);

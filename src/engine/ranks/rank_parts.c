@@ -194,17 +194,17 @@ static int describe_here(struct vv_context *ctx, const struct vv_commit *c, stru
 	return rc;
 }
 
-static int err_missing(uint32_t rank, uint64_t epoch)
+static int err_missing(const struct vv_lineage *lin, uint32_t rank, uint64_t epoch)
 {
-	return vv_err_set(VV_EDAMAGED, "no rank's store has the layer of rank %u in epoch %" PRIu64 " whole; start a rank where that store is, or restart from an older epoch",
-			  rank, epoch);
+	return vv_err_set(VV_EDAMAGED, "no rank's store has the layer of rank %u in epoch %" PRIu64 " whole; start a rank where that store is, run 'varve rebuild %s %s STORE...' over the stores of all ranks, or restart from an older epoch",
+			  rank, epoch, lin->name, lin->store->url);
 }
 
-static int check_complete(const struct vv_rank_parts *p, uint64_t epoch)
+static int check_complete(const struct vv_lineage *lin, const struct vv_rank_parts *p, uint64_t epoch)
 {
 	for (uint32_t r = 0; r < p->ranks; r++)
 		if (!p->rank[r].head.ranks)
-			return err_missing(r, epoch);
+			return err_missing(lin, r, epoch);
 	return 0;
 }
 
@@ -218,7 +218,7 @@ static int describe_share(struct vv_context *ctx, const struct vv_commit *c, str
 	for (uint32_t k = first; rc == 0 && k < c->n_ranks; k += step) {
 		rc = describe(ctx, c, k, out);
 		if (rc == VV_EDAMAGED && c->rank[k].storage_node)
-			rc = err_missing(k, c->epoch);
+			rc = err_missing(&ctx->lineage, k, c->epoch);
 	}
 	return rc;
 }
@@ -234,7 +234,7 @@ int vv_rank_parts_of_epoch(struct vv_context *ctx, int rc, uint64_t epoch, uint3
 		rc = (ctx->group && ctx->group->has_local_stores ? describe_here : describe_share)(ctx, &c, &b);
 	rc = spread(ctx->group, rc, &b, ranks, out);
 	if (rc == 0)
-		rc = check_complete(out, epoch);
+		rc = check_complete(&ctx->lineage, out, epoch);
 	if (rc)
 		vv_rank_parts_fini(out);
 	vv_commit_fini(&c);

@@ -56,8 +56,11 @@ static bool parse(const char *text, unsigned *k, unsigned *m)
 
 int vv_redundancy_configure(struct varve *v)
 {
-	const char *text = vv_conf_text(&v->ctx.conf, "redundancy");
+	const char *text = vv_conf_text(&v->ctx.conf, "redundancy"), *domain = vv_conf_text(&v->ctx.conf, "failure-domain");
 
+	if (strlen(domain) >= VV_PARITY_DOMAIN)
+		return vv_err_set(VV_EINVAL, "failure-domain = %.80s... (%s): a name of %zu bytes, where %d are allowed", domain,
+				  vv_conf_origin(&v->ctx.conf, "failure-domain"), strlen(domain), VV_PARITY_DOMAIN - 1);
 	if (parse(text, &of(v)->domains.k, &of(v)->domains.m))
 		return 0;
 	return vv_err_set(VV_EINVAL, "redundancy = %s (%s): none, partner, xor:N or rs:K+M, with N from 2, K and M from 1, N and K + M at most %d, and M at most 16", text,
@@ -185,9 +188,11 @@ int vv_redundancy_repair(struct varve *v, uint64_t epoch, bool *repaired)
 	n = r.built.n_objects;
 	rc = vv_group_sum(v->ctx.group, v->ctx.group->comm, 0, &n, 1);
 	*repaired = rc == 0 && n;
-	if (rc || *repaired || error.code == VV_EDAMAGED)
+	if (rc || *repaired)
 		return rc;
-	return error.code ? vv_err_restore(&error) : 0;
+	/* A rank may have failed by itself, for lack of memory for example. */
+	rc = error.code && error.code != VV_EDAMAGED ? vv_err_restore(&error) : 0;
+	return vv_group_agree(v->ctx.group, v->ctx.group->comm, rc);
 }
 
 int vv_redundancy_explain(const struct varve *v, uint64_t epoch, int rc)

@@ -297,6 +297,46 @@ static void check_obstacle(void)
 	hosts_end(r);
 }
 
+/* Two jobs have written epoch 3, from the same epoch 2. Of the first, a parity object is left; that of the commit record counts. */
+static void check_two_sets(void)
+{
+	struct hosts *r = hosts_new(4, 98, "mode=async redundancy=rs:2+2 failure-domain=store log=error");
+
+	r->any_thread = true;
+	hosts_go(r, 0, 1, 3);
+	shell("mv %s/p0/job/00000000/0000000003.r0-of-4.parity %s.old", r->store, r->store);
+	shell("rm %s/p*/job/00000000/0000000003.*", r->store);
+	for (uint32_t k = 0; k < r->ranks; k++)
+		for (int i = 0; i < PAGES; i++)
+			r->id[3][k][i] += 5000;
+	hosts_go(r, 2, 3, 3);
+	shell("mv %s.old %s/p0/job/00000000/0000000003.r0-of-4.parity", r->store, r->store);
+	for (unsigned lost = 2; lost < 1u << 4; lost *= 2) {
+		lose(r, lost);
+		hosts_go(r, 3, 0, 0);
+	}
+	hosts_end(r);
+}
+
+/* Two names that differ behind the 63rd byte would be one domain. */
+static void check_domain_name(void)
+{
+	struct varve_comm self = { .rank = 0, .size = 1 };
+	char options[200], name[65] = "", store[PLACE_MAX];
+	varve *v = NULL;
+
+	memset(name, 'x', 64);
+	snprintf(options, sizeof(options), "log=error failure-domain=%s", name);
+	must_begin("names of failure domains");
+	place_path(store, "domain");
+	CHECK_EQ(varve_open_comm(&self, store, "job", options, &v), VARVE_EINVAL);
+	MUST(v == NULL && strstr(varve_last_error(), "failure-domain") && strstr(varve_last_error(), "63 are allowed"));
+	snprintf(options, sizeof(options), "log=error failure-domain=%s", name + 1);
+	OK(varve_open_comm(&self, store, "job", options, &v));
+	OK(varve_close(v));
+	place_remove(store);
+}
+
 static void check_option(void)
 {
 	static const char *const wrong[] = { "", "rs:", "rs:6", "rs:6+", "rs:0+1", "rs:1+0", "rs:300+300", "rs:60+16", "rs:6+17", "rs:6+2 ",
@@ -316,6 +356,8 @@ static void check_option(void)
 int main(void)
 {
 	check_option();
+	check_domain_name();
+	check_two_sets();
 	check_moved_up(4, "mode=async redundancy=xor:4 failure-domain=store log=error");
 	check_moved_up(5, "mode=sync redundancy=partner failure-domain=store log=error");
 	check_shared();
