@@ -12,6 +12,7 @@
 #endif
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum {
 	READS_EACH = 8, /* reads in progress for each thread that processes their data */
@@ -88,6 +89,26 @@ void vv_store_close(struct vv_store *s)
 {
 	if (s)
 		s->ops->close(s);
+}
+
+static size_t without_slashes(const char *url)
+{
+	size_t n = strlen(url);
+
+	while (n && url[n - 1] == '/')
+		n--;
+	return n;
+}
+
+bool vv_store_is_same(const struct vv_store *a, const struct vv_store *b)
+{
+	struct stat x, y;
+
+	if (!a || !b || a->is_remote != b->is_remote)
+		return false;
+	if (!a->is_remote && stat(a->url, &x) == 0 && stat(b->url, &y) == 0)
+		return x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+	return without_slashes(a->url) == without_slashes(b->url) && strncmp(a->url, b->url, without_slashes(a->url)) == 0;
 }
 
 int vv_store_put_open(struct vv_store *s, const char *name, uint64_t size_hint, struct vv_put **out)

@@ -27,6 +27,8 @@ struct vv_store_options {
  * process), s3://BUCKET/PREFIX. */
 int vv_store_open(const char *url, const struct vv_store_options *opt, struct vv_store **out);
 void vv_store_close(struct vv_store *s);
+/* Are both one folder, even if by different paths, or one place of S3? NULL is no store. */
+bool vv_store_is_same(const struct vv_store *a, const struct vv_store *b);
 /* Ends the attachment with the store. */
 void vv_store_attach(struct vv_store *s, struct vv_store_attachment *attachment);
 

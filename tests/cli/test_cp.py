@@ -63,6 +63,14 @@ class Cp(command.Case):
         self.assertEqual(self.varve("cp", self.store, self.copy, "heat", "-q"), "")
         self.assertFalse(list(self.copy.rglob(".tmp-*")))
 
+    def test_same_store(self):
+        self.history(2)
+        link = self.folder / "link"
+        link.symlink_to(self.store)
+        for name in (self.store, f"{self.store}/", link):
+            for dry in ((), ("--dry-run",)):
+                self.assertIn("are one store: name another one", self.fails("cp", *dry, self.store, name, "heat"))
+
     def test_incremental(self):
         """The copy of a lineage follows it."""
         self.history()
@@ -113,7 +121,6 @@ class Cp(command.Case):
             self.assertIn("another lineage 'heat'", self.fails("cp", self.store, self.copy, "heat", *more))
         self.assertEqual(self.epochs(self.copy), [1])
         self.assertIn("is a lineage itself", self.fails("cp", self.store, self.copy / "heat", "heat"))
-        self.assertIn("epochs copied", self.varve("cp", self.store, self.store, "heat"))
         for inside in (f"{self.store}/sub", f"dir:{self.store}/heat/sub"):
             self.assertIn("where only layers belong", self.fails("cp", self.store, inside, "heat"))
         self.assertEqual(sorted(os.listdir(self.store)), ["heat"])

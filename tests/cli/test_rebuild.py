@@ -110,3 +110,46 @@ with tempfile.TemporaryDirectory() as top:
     told = json.loads(subprocess.run([build / "varve", "rebuild", "--json", "heat", *NAMES], cwd=now, capture_output=True, text=True).stdout)
     assert [one["bears"] for one in told["epochs"]] == [-1, -1, -1] and told["written"] == 0, told
     assert "rs:2+2 bears the loss of 2 failure domains" in command(now, want=1)
+    # One process sees one store: it is told what to do.
+    def alone():
+        return subprocess.run([os.environ["VARVE_MPIEXEC"], "-n", "1", program, "s0", "32", "20", "5"], cwd=now, capture_output=True, text=True)
+
+    shutil.rmtree(now)
+    shutil.copytree(top / "saved", now)
+    shutil.rmtree(now / "s1")
+    (now / "s1").mkdir()
+    done = alone()
+    assert done.returncode != 0 and "run 'varve rebuild heat s0 STORE...' over the stores of all ranks" in done.stderr, done
+    told = subprocess.run([build / "varve", "extract", "s0", "heat@3:T", "--global", "-o", "T.npy"], cwd=now, capture_output=True, text=True)
+    assert told.returncode == 1 and "run 'varve rebuild heat s0 STORE...'" in told.stderr, told
+    command(now)
+    for name in NAMES[1:]:
+        subprocess.run([build / "varve", "cp", "-q", name, "s0", "heat"], cwd=now, check=True)
+    done = alone()
+    assert done.returncode == 0 and "restarted from epoch 3" in done.stdout, done
+    # A store that was lost and not replaced, and one that is named twice.
+    for names, words in ((["s0", "lost", "s2", "s3"], "store 'lost' does not exist: if it was lost, name an empty folder"),
+                         (["s0", "s2", "./s0", "s3"], "'s0' and './s0' are one store: name each store once")):
+        wrong = subprocess.run([build / "varve", "rebuild", "--dry-run", "heat", *names], cwd=now, capture_output=True, text=True)
+        assert wrong.returncode == 2 and words in wrong.stderr, wrong
+    # Epochs without parity are listed, too.
+    plain = top / "plain"
+    plain.mkdir()
+    subprocess.run([os.environ["VARVE_MPIEXEC"], "-n", "4", "sh", "-c", line], cwd=plain, check=True, stdout=subprocess.DEVNULL)
+    told = command(plain, "--dry-run")
+    assert [f"epoch {e}: no parity, 0 layers missing" for e in (1, 2, 3)] == told.splitlines(), told
+    shutil.rmtree(plain / "s2")
+    (plain / "s2").mkdir()
+    told = command(plain, want=1)
+    assert told.count("no parity, 1 layer missing, which nothing can bring back") == 3, told
+    # Of two sets, one is lost as a whole.
+    two = top / "two"
+    two.mkdir()
+    subprocess.run([os.environ["VARVE_MPIEXEC"], "-n", "4", "sh", "-c", line], cwd=two, env=dict(env, VARVE_REDUNDANCY="partner"), check=True,
+                   stdout=subprocess.DEVNULL)
+    assert command(two, "--dry-run").count("partner, 0 objects missing, bears the loss of 1 more store\n") == 3
+    for name in ("s1", "s3"):
+        shutil.rmtree(two / name)
+        (two / name).mkdir()
+    told = command(two, want=1)
+    assert told.count("partner, 4 objects missing, more than can be computed") == 3, told

@@ -24,6 +24,14 @@ class Verify(command.Case):
         self.assertEqual(self.json("verify", self.store, "other")["epochs"], 1)
         self.assertEqual(self.varve("verify", self.store, "-q"), "")
 
+    def test_empty(self):
+        """A lineage without epochs: there is nothing that could be right."""
+        self.write("region", "y", "f32", "7x9", lineage="other")
+        self.assertTrue((self.store / "other").is_dir())
+        self.assertIn("lineage 'other' of store", self.fails("verify", self.store, "other"))
+        self.assertIn("other: no epoch yet\n", self.varve("verify", self.store))
+        self.assertEqual(self.json("verify", self.store, "other", status=2)["code"], -4)
+
     def test_every_section(self):
         path = self.layer(3)
         whole = path.read_bytes()

@@ -70,6 +70,9 @@ static int open_target(struct cp *c, bool dry)
 		vv_err_clear();
 		rc = 0;
 	}
+	if (rc == 0 && vv_store_is_same(c->job->store, c->to))
+		rc = vv_err_set(VV_EINVAL, "cp: '%s' and '%s' are one store: name another one for the copy", c->job->args->operand[0],
+				c->job->args->operand[1]);
 	return rc;
 }
 

@@ -3,12 +3,14 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/search.h"
 #include "cli/base/text.h"
 #include "cli/base/verb_context.h"
 #include "engine/lineage/provenance.h"
 #include "engine/ranks/parity_scan.h"
 #include "engine/ranks/parity_sets.h"
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct rebuild {
@@ -20,6 +22,8 @@ struct rebuild {
 	struct vv_lock **lock;
 	struct vv_parity_sets sets;
 	uint32_t *given; /* to each store: 1 + the rank whose lost objects it gets first; 0: none */
+	uint64_t *epoch; /* with a commit record in any store, ascending, once per store */
+	size_t n_epochs, epochs_cap;
 	bool dry, scan;
 };
 
@@ -27,16 +31,22 @@ struct rebuild {
 
 static int open_one(struct rebuild *b, const char *name, size_t i)
 {
+	const char *url = b->job->args->operand[i + 1];
 	char object[VV_NAME_MAX];
-	int rc = vv_verb_context_open_other(b->job, b->job->args->operand[i + 1], &b->store[i]);
+	int rc = vv_verb_context_open_other(b->job, url, &b->store[i]);
 
+	if (rc == VV_ENOENT)
+		return vv_err_set(rc, "rebuild: store '%s' does not exist: if it was lost, name an empty folder in its place ('mkdir')", url);
+	for (size_t k = 0; rc == 0 && k < i; k++)
+		if (vv_store_is_same(b->store[i], b->store[k]))
+			rc = vv_err_set(VV_EINVAL, "rebuild: '%s' and '%s' are one store: name each store once", b->job->args->operand[k + 1], url);
 	vv_name_lock(object, name);
 	if (rc == 0 && !b->dry)
 		rc = vv_store_lock(b->store[i], object, &b->lock[i]);
 	if (rc == 0)
 		rc = vv_catalog_open(b->store[i], name, false, &b->lineage[i]);
 	b->has[i] = rc == 0;
-	if (rc != VV_ENOENT || !b->store[i])
+	if (rc != VV_ENOENT)
 		return rc;
 	vv_err_clear();
 	return 0;
@@ -91,6 +101,7 @@ static void close_all(struct rebuild *b)
 	vv_mem_free(b->has);
 	vv_mem_free(b->lock);
 	vv_mem_free(b->given);
+	vv_mem_free(b->epoch);
 }
 
 /* ---- work ------------------------------------------------------------------------------------ */
@@ -130,20 +141,25 @@ static bool has_record(const struct vv_lineage *lin, uint64_t epoch)
 	return rc == 0;
 }
 
+/* The first intact record of the epoch. VV_ENOENT, VV_EDAMAGED: there is none. */
+static int read_record(const struct rebuild *b, uint64_t epoch, struct vv_commit *out)
+{
+	int rc = VV_ENOENT;
+
+	for (size_t i = 0; i < b->n && (rc == VV_ENOENT || rc == VV_EDAMAGED); i++)
+		if (b->has[i] || !b->dry)
+			rc = vv_catalog_commit(&b->lineage[i], epoch, out);
+	return rc;
+}
+
 /* Every store has the records of all epochs, unless they were dropped everywhere. */
 static int spread_record(void *arg, uint64_t epoch, bool rebuilt)
 {
 	struct rebuild *b = arg;
 	struct vv_commit c = { 0 };
-	size_t from = 0;
-	int rc = VV_ENOENT;
+	int rc = read_record(b, epoch, &c);
 
 	(void)rebuilt;
-	for (; rc && from < b->n; from += rc != 0) {
-		rc = vv_catalog_commit(&b->lineage[from], epoch, &c);
-		if (rc && rc != VV_ENOENT && rc != VV_EDAMAGED)
-			return rc;
-	}
 	for (size_t i = 0; rc == 0 && i < b->n; i++)
 		if (!has_record(&b->lineage[i], epoch))
 			rc = vv_catalog_put_commit(&b->lineage[i], &c);
@@ -154,10 +170,28 @@ static int spread_record(void *arg, uint64_t epoch, bool rebuilt)
 	return rc;
 }
 
+static int by_number(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int add_epochs(struct rebuild *b, const struct vv_listing *l)
+{
+	for (size_t i = 0; i < l->n_epochs; i++) {
+		if (vv_mem_room(&b->epoch, b->n_epochs, &b->epochs_cap, sizeof(*b->epoch)) < 0)
+			return VV_ENOMEM;
+		b->epoch[b->n_epochs++] = l->epoch[i];
+	}
+	return 0;
+}
+
 static int list_all(struct rebuild *b)
 {
 	int rc;
 
+	b->n_epochs = 0;
 	vv_parity_sets_fini(&b->sets);
 	b->sets = (struct vv_parity_sets){ .io = { .lineage = b->lineage }, .target = choose_target, .spread = spread_record, .arg = b,
 					   .places = (uint32_t)b->n, .domain = vv_mem_new(b->n, sizeof(*b->sets.domain)) };
@@ -170,9 +204,13 @@ static int list_all(struct rebuild *b)
 			rc = vv_catalog_list(&b->lineage[i], 0, &l);
 		if (rc == 0)
 			rc = vv_parity_sets_add(&b->sets, &l, i);
+		if (rc == 0)
+			rc = add_epochs(b, &l);
 		vv_catalog_listing_fini(&l);
 	}
 	vv_parity_sets_sort(&b->sets);
+	if (b->n_epochs)
+		qsort(b->epoch, b->n_epochs, sizeof(*b->epoch), by_number);
 	return rc;
 }
 
@@ -199,6 +237,11 @@ static void tell_epoch(struct rebuild *b, uint64_t epoch, const char *scheme, si
 	vv_json_end(&job->json);
 	if (job->args->json || job->args->quiet)
 		return;
+	if (strcmp(scheme, "none") == 0) {
+		vv_out_printf(&job->out, "epoch %" PRIu64 ": no parity, %zu layer%s missing%s\n", epoch, missing, missing == 1 ? "" : "s",
+			      missing ? ", which nothing can bring back" : "");
+		return;
+	}
 	vv_out_printf(&job->out, "epoch %" PRIu64 ": %s, %zu objects missing, ", epoch, scheme, missing);
 	if (b->dry && b->scan)
 		vv_out_printf(&job->out, "%zu damaged, ", damaged);
@@ -218,31 +261,72 @@ static int look(const struct rebuild *b, struct vv_parity_job *j, size_t *damage
 	return rc;
 }
 
-/* Each store is a failure domain. */
-static int tell_one(struct rebuild *b, uint64_t epoch, int *worst)
+static size_t count_missing(const struct vv_parity_job *j)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < j->head.n_layers; i++)
+		n += !j->data[i].there + !j->parity[i].there;
+	return n;
+}
+
+/* Each store is a failure domain. Of a set that is lost as a whole, nothing can be computed. */
+static int tell_parity(struct rebuild *b, uint64_t epoch, uint32_t ranks, int *worst)
 {
 	char scheme[VV_PARITY_SCHEME] = "?";
 	struct vv_parity_job *j = NULL;
-	size_t n = 0, missing = 0, damaged = 0;
-	int survives = -1, rc;
+	size_t n = 0, missing = 0, damaged = 0, layers = 0;
+	int survives = -1, rc = vv_parity_sets_load(&b->sets, epoch, &j, &n);
 
-	vv_parity_sets_epoch(&b->sets, epoch, &missing);
-	rc = vv_parity_sets_load(&b->sets, epoch, &j, &n);
-	if (n)
+	if (n) {
 		vv_parity_sets_scheme(j[0].head.k, j[0].head.m, scheme);
+		ranks = j[0].head.n_ranks;
+	}
 	for (size_t i = 0; i < n; i++) {
 		int one;
 
 		rc = rc ? rc : look(b, &j[i], &damaged);
 		one = vv_parity_job_survives(&j[i], b->sets.domain);
 		survives = i == 0 || one < survives ? one : survives;
+		layers += j[i].head.n_layers;
+		missing += count_missing(&j[i]);
 		vv_parity_job_fini(&j[i]);
 	}
 	vv_mem_free(j);
+	missing += 2 * (ranks - layers);
+	survives = layers < ranks ? -1 : survives;
 	*worst = survives < *worst ? survives : *worst;
 	if (rc == 0)
 		tell_epoch(b, epoch, scheme, missing, damaged, survives);
 	return rc;
+}
+
+/* An epoch without parity has its layers, or lacks some for good. */
+static int tell_plain(struct rebuild *b, uint64_t epoch, int *worst)
+{
+	struct vv_commit c = { 0 };
+	size_t missing = 0;
+	int rc = read_record(b, epoch, &c);
+
+	for (uint32_t r = 0; rc == 0 && r < c.n_ranks; r++)
+		missing += !vv_parity_sets_has_layer(&b->sets, vv_run_layer(epoch, r));
+	*worst = rc || missing ? -1 : *worst;
+	if (rc == 0)
+		tell_epoch(b, epoch, "none", missing, 0, missing ? -1 : 0);
+	else if (rc == VV_ENOENT || rc == VV_EDAMAGED)
+		vv_log_warn("%s", vv_err_last());
+	vv_commit_fini(&c);
+	return rc == VV_ENOENT || rc == VV_EDAMAGED ? 0 : rc;
+}
+
+/* The next epoch above this one, with a commit record or parity; 0: none. */
+static uint64_t next_epoch(const struct rebuild *b, uint64_t epoch)
+{
+	uint64_t next = vv_parity_sets_next(&b->sets, epoch);
+	size_t i;
+
+	VV_SEARCH(i, 0, b->n_epochs, b->epoch[i] <= epoch);
+	return i < b->n_epochs && (!next || b->epoch[i] < next) ? b->epoch[i] : next;
 }
 
 /* *worst: of all epochs. */
@@ -251,8 +335,12 @@ static int tell_all(struct rebuild *b, int *worst)
 	int rc = 0;
 
 	vv_json_array(&b->job->json, "epochs");
-	for (uint64_t e = vv_parity_sets_next(&b->sets, 0); rc == 0 && e; e = vv_parity_sets_next(&b->sets, e))
-		rc = tell_one(b, e, worst);
+	for (uint64_t e = next_epoch(b, 0); rc == 0 && e; e = next_epoch(b, e)) {
+		size_t missing;
+		uint32_t ranks = vv_parity_sets_epoch(&b->sets, e, &missing);
+
+		rc = ranks ? tell_parity(b, e, ranks, worst) : tell_plain(b, e, worst);
+	}
 	vv_json_end(&b->job->json);
 	return rc;
 }

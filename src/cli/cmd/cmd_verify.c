@@ -180,6 +180,18 @@ static void keep_result(const struct vv_lineage *lin, const struct vv_verify_rep
 	vv_err_clear();
 }
 
+/* Nothing was verified. If this is the lineage that the user has named, that is an error. */
+static int report_empty(struct check *k, const struct vv_lineage *lin, bool named)
+{
+	if (named)
+		return vv_err_set(VV_ENOENT, "lineage '%s' of store '%s' has no epoch: there is nothing to verify", lin->name, lin->store->url);
+	if (!k->job->args->json && !k->job->args->quiet) {
+		vv_bar_clear(&k->bar);
+		vv_out_printf(&k->job->out, "%s: no epoch yet\n", lin->name);
+	}
+	return 0;
+}
+
 /* A lineage with a damaged record is a finding, not a failure of the check. */
 static int verify_lineage(struct check *k, const char *name, struct vv_spec *spec)
 {
@@ -200,6 +212,8 @@ static int verify_lineage(struct check *k, const char *name, struct vv_spec *spe
 		keep_result(&lin, &r);
 	if (rc == 0 && r.problems)
 		rc = keep_affected(k, name, &r);
+	else if (rc == 0 && !r.epochs)
+		rc = report_empty(k, &lin, spec != NULL);
 	if (rc == VV_EDAMAGED) {
 		report_problem(k, vv_err_last());
 		r.problems++;

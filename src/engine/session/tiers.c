@@ -31,7 +31,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { LOWEST = 19 }; /* priority, by nice(2) */
@@ -392,26 +391,17 @@ static int check_id(const struct tier *r, const uint8_t id[16], const char *othe
 			  r->set->url, r->lineage.name, other);
 }
 
-/* Paths may differ, by a link for example. Folders that do not exist yet differ. */
-static bool is_same_folder(const struct vv_store *a, const struct vv_store *b)
-{
-	struct stat x, y;
-
-	return a && b && !a->is_remote && !b->is_remote && stat(a->url, &x) == 0 && stat(b->url, &y) == 0 && x.st_dev == y.st_dev &&
-	       x.st_ino == y.st_ino;
-}
-
 /* Each store can be one, and is another one. */
 static int check_stores(const struct varve *v, const struct vv_tiers *t)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		if (t->tier[i].trouble.code == VV_EINVAL && t->tier[i].set->url[0] != '/') /* a path may become a folder */
 			return vv_err_set(VV_EINVAL, "tiers: %s", t->tier[i].trouble.message);
-		if (is_same_folder(t->tier[i].store, v->ctx.store))
+		if (vv_store_is_same(t->tier[i].store, v->ctx.store))
 			return vv_err_set(VV_EINVAL, "tiers: store '%s' is the store of the session itself, '%s': leave it out, or name another one",
 					  t->tier[i].set->url, t->nearest);
 		for (size_t k = 0; k < i; k++)
-			if (is_same_folder(t->tier[i].store, t->tier[k].store))
+			if (vv_store_is_same(t->tier[i].store, t->tier[k].store))
 				return vv_err_set(VV_EINVAL, "tiers: '%s' and '%s' are one store: leave one out", t->tier[k].set->url,
 						  t->tier[i].set->url);
 	}
