@@ -1,7 +1,8 @@
 """The communicator of a session over torch.distributed: the table of functions of varve_comm.h.
 
-`any_thread` is 0: the library calls these functions on threads that are in a call of the session, never on its own. Such a thread has
-released the interpreter's lock and takes it for the function.
+The library also calls these functions on its own thread, while the program goes on. A function takes the interpreter's lock. The
+program may hold this lock while it writes a protected page. It does not wait then: as long as ranks are asked, such a page is copied
+(write_fault.c).
 """
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import torch
 import torch.distributed as dist
 
 from ._native import Invalid, native
-from ._session import Group
+from ._session import Group, called
 
 _NOBODY = 2**32 - 1
 _PEER = -11
@@ -44,7 +45,7 @@ class _Comm(ctypes.Structure):
 def _bytes(address: int, length: int) -> torch.Tensor:
     """The memory at an address as a tensor."""
     if not length:
-        return torch.empty(0, dtype=torch.uint8)
+        return torch.empty(0, dtype=torch.uint8, device="cpu")
     return torch.frombuffer((ctypes.c_char * length).from_address(address), dtype=torch.uint8)
 
 
@@ -77,7 +78,6 @@ class _Channel:
 
 class TorchGroup(Group):
     """All ranks of torch.distributed. Operations use gloo groups of their own, whatever backend the program uses."""
-    any_thread = False
 
     def __init__(self) -> None:
         if not dist.is_available() or not dist.is_initialized():
@@ -85,7 +85,7 @@ class TorchGroup(Group):
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
         self._channels = {1: _Channel(self.size), 2: _Channel(self.size)}
         self._least = dist.new_group(list(range(self.size)), backend="gloo")
-        self._comm = _Comm(self.rank, self.size, 0, 1, 2, *(type_(self._guard(name)) for name, type_ in _TYPES.items()))
+        self._comm = _Comm(self.rank, self.size, 1, 1, 2, *(type_(self._guard(name)) for name, type_ in _TYPES.items()))
 
     def open(self, *arguments: typing.Any) -> int:
         function = native().varve_open_comm
@@ -93,7 +93,7 @@ class TorchGroup(Group):
         return function(ctypes.byref(self._comm), *arguments)
 
     def least(self, number: int) -> int:
-        box = torch.tensor([number])
+        box = torch.tensor([number], device="cpu")
         dist.all_reduce(box, dist.ReduceOp.MIN, group=self._least)
         return int(box)
 
@@ -103,6 +103,7 @@ class TorchGroup(Group):
 
         def call(ctx: int, *arguments: typing.Any) -> typing.Any:
             channel = self._channels[ctx]
+            called.by_library = True
             try:
                 if name in ("test", "message", "absent", "close"):
                     return function(channel, *arguments)
@@ -112,6 +113,8 @@ class TorchGroup(Group):
             except BaseException as e:
                 channel.message.value = f"torch.distributed: {type(e).__name__}: {e}".encode()[:500]
                 return _PEER if _RESULTS.get(name, _int) is _int else None
+            finally:
+                called.by_library = False
         return call
 
     def _bcast(self, c: _Channel, p: int, length: int, root: int) -> None:

@@ -1,8 +1,8 @@
 """libvarve.so: where it is, its functions, and its errors as exceptions.
 
-No thread of the library ever calls a function of Python. A thread that waits in a page fault holds the interpreter's
-lock, and the thread of the library that it waits for must not need this lock. (The communicator of _group.py is called
-by threads that are in a call of a session.)
+A thread that waits in a page fault may hold the interpreter's lock, and the thread of the library that it waits for must
+not need this lock. So no thread of the library calls a function of Python, but for the communicator of _group.py, and
+for this communicator no page fault waits.
 """
 from __future__ import annotations
 

@@ -98,8 +98,15 @@ class _Handle:
             return check(native().varve_wait_for(pointer, epoch, seconds)) == 1
 
 
+called = threading.local()  # by_library: this thread is in a function that the library has called
+
+
 def _finish(handle: _Handle) -> None:
-    """At the end of the program, or of a Session that nobody closed."""
+    """At the end of the program, or of a Session that nobody closed. The garbage collector runs on any thread: also on the one that
+    stores epochs, which cannot wait for itself."""
+    if getattr(called, "by_library", False):
+        threading.Thread(target=_finish, args=(handle,), name="varve-close").start()
+        return
     try:
         handle.close()
     except Error as e:

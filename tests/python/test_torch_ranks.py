@@ -2,6 +2,7 @@
 # ctest: COST 60, TIMEOUT 900
 """Training on 1 to 4 ranks of gloo: killed and resumed, equal weights stored once, damage, and PyTorch's Distributed Checkpoint."""
 import concurrent.futures
+import gc
 import json
 import os
 import pathlib
@@ -9,12 +10,15 @@ import random
 import runpy
 import sys
 import tempfile
+import threading
+import time
 import unittest
 import warnings
 
 import package
 
 torch = package.torch()
+import numpy
 import ranks
 import dcp
 import varve
@@ -51,6 +55,51 @@ def equal_weights(rank, folder):
         assert ck.restart()
         assert torch.equal(state["weights"], expected) and state["rank"] == rank
         assert ck.wait() and ck.due()
+
+
+def write_while_asked(rank, folder):
+    """The interpreter's lock is held while protected pages are written. The thread that stores the epoch needs this lock to ask the ranks."""
+    whole = numpy.zeros(2 << 20, numpy.uint8)
+    pages, state = memoryview(whole), {"whole": whole, "same": torch.zeros(1 << 18)}
+    with varve.torch.Checkpointer(folder / "store", "asked", keep=3, buffer="256KiB", mode="async") as ck:
+        ck.protect(state=state)
+        for step in range(1, 21):
+            for at in range(0, len(whole), 4096):
+                pages[at:at + 4096] = bytes([step]) * 4096
+            state["same"].fill_(step)
+            ck.checkpoint(f"step-{step}")
+    for e in varve.Store(folder / "store")["asked"]:
+        found, step = varve.torch.load(f"{folder}/store://asked@{e.number}", rank=rank)["state"], int(e.label[5:])
+        assert (found["whole"] == step).all() and (found["same"] == step).all(), step
+
+
+def forget(rank, folder):
+    """The garbage collector finds a session on the thread that stores its epoch."""
+    from varve import _group
+    test, dropped = _group._Channel.test, threading.Event()
+
+    def collect(self):
+        if threading.current_thread() is not threading.main_thread():
+            assert dropped.wait(60)
+            gc.collect()
+        return test(self)
+    _group._Channel.test = collect
+    gc.disable()
+    ck = varve.torch.Checkpointer(folder / "store", "forgotten", mode="async")
+    ck.protect(weights=torch.ones(1 << 18))
+    ck.checkpoint()
+    ck.itself = ck
+    handle = ck._handle
+    del ck
+    dropped.set()
+    end = time.monotonic() + 60
+    while not handle.is_closed:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    for t in threading.enumerate():
+        if t.name == "varve-close":
+            t.join()
+    assert len(varve.Store(folder / "store")["forgotten"]) == 1
 
 
 def after_damage(rank, folder):
@@ -197,6 +246,12 @@ class Group(Case):
         layer.chmod(0o644)
         layer.write_bytes(bytes(layer.stat().st_size))
         ranks.run(4, after_damage, folder)
+
+    def test_lock(self):
+        ranks.run(3, write_while_asked, self.folder)
+
+    def test_forgotten(self):
+        ranks.run(2, forget, self.folder)
 
 
 @unittest.skipUnless(hasattr(checkpoint, "save_state_dict") and hasattr(torch.distributed, "_shard"), "PyTorch without Distributed Checkpoint of 1.13")
