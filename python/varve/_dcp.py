@@ -9,7 +9,9 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import io
+import itertools
 import json
+import math
 import os
 import threading
 import typing
@@ -277,6 +279,9 @@ class Reader(_storage.StorageReader):  # type: ignore[misc,name-defined]
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
                 raise Damaged(f"{where}: '{ITEMS}' is not the text that varve.torch writes: {e}") from None
             planned = {**planned, **data} if isinstance(planned, dict) and isinstance(data, dict) else data if planned is None else planned
+        for name, entry in tensors.items():
+            if hasattr(entry, "chunks") and not _covers(entry):
+                raise Damaged(f"'{ITEMS}' of {self._epoch!r} does not have every element of '{name}' once")
         metadata = _metadata.Metadata(state_dict_metadata=tensors)
         if planned is not None:
             metadata = dataclasses.replace(metadata, planner_data=planned)
@@ -339,7 +344,10 @@ class Reader(_storage.StorageReader):  # type: ignore[misc,name-defined]
         to = target.detach()
         source = found.view._replace(device="")
         if to.numel():
-            self._read_part(epoch, source, list(item.storage_offsets), list(item.lengths), to)
+            try:
+                self._read_part(epoch, source, list(item.storage_offsets), list(item.lengths), to)
+            except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as e:
+                raise Damaged(f"'{ITEMS}' of {epoch!r} is not the text that varve.torch writes: {e}") from None
         planner.commit_tensor(item, target)
 
     def _read_part(self, epoch: Epoch, view: View, start: list[int], count: list[int], to: torch.Tensor) -> None:
@@ -358,6 +366,24 @@ class Reader(_storage.StorageReader):  # type: ignore[misc,name-defined]
         check(native().varve_reader_read(epoch._reader.pointer, epoch.number, epoch._rank, encode("name", region.name), first, length, address))
         if buffer is not None:
             to.copy_(view_of(buffer, part))
+
+
+def _covers(entry: typing.Any) -> bool:
+    """Do the chunks of a tensor have each of its elements? A chunk may be there several times: that of a rank with the same weights."""
+    boxes = list({(tuple(c.offsets), tuple(c.sizes)) for c in entry.chunks})
+    for at, sizes in boxes:
+        if len(at) != len(entry.size) or len(sizes) != len(at) or any(a < 0 or n < 0 or a + n > m for a, n, m in zip(at, sizes, entry.size)):
+            return False
+    if sum(math.prod(sizes) for _, sizes in boxes) != math.prod(entry.size):
+        return False
+    boxes = sorted(box for box in boxes if 0 not in box[1])
+    for i, (at, sizes) in enumerate(boxes):
+        for other, its in itertools.islice(boxes, i + 1, None):
+            if other and other[0] >= at[0] + sizes[0]:
+                break
+            if all(a < b + m and b < a + n for a, n, b, m in zip(at, sizes, other, its)):
+                return False
+    return True
 
 
 def _in_order(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:

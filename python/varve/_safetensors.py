@@ -59,7 +59,7 @@ def _place(name: str, row: dict[str, typing.Any], room: int) -> tuple[str, torch
 
 
 def _read(file: io.BufferedReader, start: int, dtype: torch.dtype, shape: list[int]) -> torch.Tensor:
-    t = torch.empty(shape, dtype=dtype)
+    t = torch.empty(shape, dtype=dtype, device="cpu")
     if t.numel():
         file.seek(start)
         whole = memoryview(t.view(-1).view(torch.uint8).numpy())
@@ -99,14 +99,28 @@ def save(obj: typing.Any, path: str | os.PathLike) -> list[str]:
         at += size
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    part = f"{os.fspath(path)}.part"
-    with open(part, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        for name in header:
-            t = tensors[name].detach().cpu().resolve_conj().resolve_neg().contiguous()
-            if t.numel():
-                file.write(memoryview(t.view(-1).view(torch.uint8).numpy()))
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
+    _publish(os.fsdecode(path), struct.pack("<Q", len(text)) + text, [tensors[name] for name in header])
     return rest
+
+
+def _publish(path: str, header: bytes, tensors: list[torch.Tensor]) -> None:
+    part = f"{path}.part"
+    try:
+        with open(part, "wb") as file:
+            file.write(header)
+            for t in tensors:
+                t = t.detach().cpu().resolve_conj().resolve_neg().contiguous()
+                if t.numel():
+                    file.write(memoryview(t.view(-1).view(torch.uint8).numpy()))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        if os.path.exists(part):
+            os.unlink(part)
+        raise
+    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)  # the name
+    finally:
+        os.close(folder)

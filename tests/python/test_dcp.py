@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import enum
 import io
+import json
 import pathlib
 import sys
 import tempfile
@@ -331,6 +332,34 @@ class Protocol(unittest.TestCase):
             varve.torch.save({}, f"{store}://other")
             with self.assertRaisesRegex(varve.NotFound, "Writer"):
                 Reader(store, "other").read_metadata()
+
+    def test_damaged_items(self):
+        """A text that leaves elements out would leave what the program's memory held before."""
+        with tempfile.TemporaryDirectory() as folder:
+            store = pathlib.Path(folder) / "store"
+            with Writer(store, "l") as writer:
+                save({"a": torch.ones(4, 3)}, writer)
+            e = varve.Store(store)["l"][-1]
+            good = json.loads(e["torch.items.json"].read_bytes())
+            held, first = torch.ones(4, 3).numpy(), good["items"][0]
+            row = {**first, "offset": [0, 0], "at": [0, 0], "shape": [4, 3], "view": ["a", "a", 0, "torch.float32", [4, 3], [3, 1], "cpu", ""]}
+            shrunk = {**row, "at": [0, 0], "shape": [2, 3]}
+            lower = {**row, "at": [1, 0], "shape": [2, 3]}
+            cases = {"whole": [row], "equal": [row, row], "part": [shrunk], "outside": [{**row, "at": [1, 0]}], "overlap": [shrunk, lower],
+                     "region": [{**row, "view": ["a", None, *row["view"][2:]]}], "stride": [{**row, "view": [*row["view"][:5], ["x", 1], *row["view"][6:]]}]}
+            for name, rows in cases.items():
+                with varve.open(store, name) as v:
+                    v["a"] = held
+                    with v._handle as pointer:
+                        v._write(pointer, "torch.items.json", json.dumps({**good, "items": rows}).encode())
+                    v.checkpoint()
+                found = {"a": torch.zeros(4, 3)}
+                if name in ("whole", "equal"):
+                    load(found, Reader(store, name))
+                    self.assertTrue(bool((found["a"] == 1).all()))
+                    continue
+                with self.assertRaises(varve.Damaged, msg=name):
+                    load(found, Reader(store, name))
 
     def test_async(self):
         """The state changes while the thread saves its copy. Each epoch has the label of its own call, though calls overlap."""

@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 import warnings
 
 import package
@@ -640,6 +641,20 @@ class Safetensors(Case):
         for name, value in expected.items():
             self.assertTrue(found[name].dtype == value.dtype and torch.equal(found[name], value), name)
         self.assertEqual(list(self.folder.glob("*.part")), [])
+
+    def test_durable(self):
+        """Content and name are durable. A failure leaves the file of before, and nothing else."""
+        path, synced, fsync = self.folder / "x.safetensors", [], os.fsync
+
+        def note(fd):
+            synced.append(os.readlink(f"/proc/self/fd/{fd}"))
+            fsync(fd)
+        with unittest.mock.patch("os.fsync", note):
+            varve.torch.save_safetensors({"a": torch.ones(3)}, path)
+        self.assertEqual(synced, [f"{path}.part", str(self.folder)])
+        with unittest.mock.patch("os.fsync", side_effect=OSError("full")), self.assertRaises(OSError):
+            varve.torch.save_safetensors({"a": torch.zeros(3)}, path)
+        self.assertEqual((os.listdir(self.folder), varve.torch.load_safetensors(path)["a"].tolist()), ([path.name], [1, 1, 1]))
 
     def test_refused(self):
         for value, word in (({"x": torch.ones(2, dtype=torch.complex64)}, "complex64"), ({"a": {"b": torch.ones(1)}, "a.b": torch.ones(1)}, "two tensors")):
