@@ -49,6 +49,8 @@ struct vv_context {
 	vv_digest_fn digest;
 	uint8_t digest_kind;
 	bool async, dedup;
+	uint32_t chunk, grain; /* the options of these names, */
+	uint8_t method;        /* and this one: thousands of regions ask for them */
 };
 
 /* The public call in progress: session/enter.c. */

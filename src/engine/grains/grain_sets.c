@@ -44,10 +44,10 @@ int vv_grain_sets_choose(struct varve *v, const struct vv_region *r, const char 
 		     struct vv_fine_key *key)
 {
 	const struct vv_space *space;
-	uint64_t grain = r && r->refined ? r->grain : vv_conf_number(&v->ctx.conf, "grain");
+	uint64_t grain = r && r->refined ? r->grain : v->ctx.grain;
 
 	*key = (struct vv_fine_key){ .space = vv_space_host() };
-	key->method = (enum vv_method)(r && r->refined ? r->method : vv_grain_sets_method(vv_conf_text(&v->ctx.conf, "method")));
+	key->method = (enum vv_method)(r && r->refined ? r->method : v->ctx.method);
 	space = vv_device_restore_space(p, len, &key->device);
 	if (space && !grain)
 		grain = GRAIN_DEVICE;

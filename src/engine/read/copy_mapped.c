@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/search.h"
 #include "track/write_protect.h"
+#include <stddef.h>
 #include <string.h>
 
 enum {
@@ -420,20 +421,39 @@ static void walk(void *arg)
 	walk_on(k);
 }
 
+/* Thousands of small regions are a walk each. So only that part of it is cleared which is used. */
+static void begin(struct copy_mapped_walk *k, const struct vv_open_layers *w, const struct vv_want *want, struct vv_pending_list *left)
+{
+	memset(k, 0, offsetof(struct copy_mapped_walk, copy));
+	memset(k->listed, 0, w->n * sizeof(k->listed[0]));
+	memset(k->lane, 0, w->n * sizeof(k->lane[0]));
+	k->warm = w;
+	k->want = want;
+	k->left = left;
+}
+
 /* An unreadable mapped file raises SIGBUS, missing memory SIGSEGV. The normal reader then reports
  * the error. */
 int vv_copy_mapped_read(const struct vv_open_layers *w, const struct vv_want *want, uint64_t at, uint64_t end, bool zeros,
 		 struct vv_pending_list *left, uint64_t *got)
 {
-	struct copy_mapped_walk k = { .warm = w, .want = want, .at = at, .end = end, .zeros = zeros, .left = left };
+	struct copy_mapped_walk k;
 
+	begin(&k, w, want, left);
+	k.at = at;
+	k.end = end;
+	k.zeros = zeros;
 	if (vv_write_protect_try_read(walk, &k) == 0) {
 		*got = k.got;
 		return k.rc;
 	}
 	vv_err_clear();
 	left->n = 0;
-	k = (struct copy_mapped_walk){ .warm = w, .want = want, .at = at, .end = end, .zeros = zeros, .cold = true, .left = left };
+	begin(&k, w, want, left);
+	k.at = at;
+	k.end = end;
+	k.zeros = zeros;
+	k.cold = true;
 	walk(&k);
 	*got = k.got;
 	return k.rc;

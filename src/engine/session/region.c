@@ -189,7 +189,7 @@ static int check_declaration(struct varve *v, struct declaration *d)
 
 	if (rc)
 		return rc;
-	d->shape.chunk = d->key.grain ? d->key.grain : (uint32_t)vv_conf_number(&v->ctx.conf, "chunk");
+	d->shape.chunk = d->key.grain ? d->key.grain : v->ctx.chunk;
 	rc = vv_head_check_shape(d->name, &d->shape);
 	if (rc == 0 && d->part)
 		rc = vv_distribution_check(d->name, &d->shape, d->part);
@@ -275,7 +275,9 @@ static int declare(struct varve *v, struct declaration *d, struct vv_region **ou
 	if (rc)
 		return rc;
 	d->begun = true;
-	if (d->fresh || r->p != d->p || r->shape.len != d->shape.len || r->shape.chunk != d->shape.chunk || !r->fine != !d->key.grain)
+	if (d->fresh)
+		v->tiles->stale = true; /* it has no tiles yet */
+	else if (r->p != d->p || r->shape.len != d->shape.len || r->shape.chunk != d->shape.chunk || !r->fine != !d->key.grain)
 		vv_tiles_detach(v, r);
 	rc = vv_grain_sets_assign(v, r, &d->key);
 	if (rc == 0)

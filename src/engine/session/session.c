@@ -71,10 +71,13 @@ static int configure(struct varve *v, const char *options)
 	vv_options_apply_log(&v->ctx.conf);
 	v->ctx.digest_kind = vv_conf_text(&v->ctx.conf, "digest")[0] == 's' ? VV_DIGEST_SHA256 : VV_DIGEST_XXH3;
 	v->ctx.digest = vv_digest_of_kind(v->ctx.digest_kind);
+	v->ctx.chunk = (uint32_t)vv_conf_number(&v->ctx.conf, "chunk");
+	v->ctx.grain = (uint32_t)vv_conf_number(&v->ctx.conf, "grain");
+	v->ctx.method = (uint8_t)vv_grain_sets_method(vv_conf_text(&v->ctx.conf, "method"));
 	v->coding->block = (size_t)vv_conf_number(&v->ctx.conf, "block");
-	if (v->coding->block < vv_conf_number(&v->ctx.conf, "chunk"))
+	if (v->coding->block < v->ctx.chunk)
 		/* A block holds at least one chunk, so that no chunk is split. */
-		v->coding->block = (size_t)vv_conf_number(&v->ctx.conf, "chunk");
+		v->coding->block = v->ctx.chunk;
 	v->ctx.async = vv_conf_text(&v->ctx.conf, "mode")[0] == 'a';
 	v->ctx.dedup = vv_conf_bool(&v->ctx.conf, "dedup");
 	v->tracking.audit = (unsigned)vv_conf_number(&v->ctx.conf, "audit");
@@ -83,8 +86,8 @@ static int configure(struct varve *v, const char *options)
 	v->tiles->stale = true;
 	v->pacing.interval = (struct vv_interval){ vv_conf_real(&v->ctx.conf, "interval"), vv_conf_real(&v->ctx.conf, "overhead"),
 				  vv_conf_real(&v->ctx.conf, "mtbf") };
-	if (vv_conf_number(&v->ctx.conf, "grain"))
-		rc = vv_grain_sets_check("option grain", vv_conf_number(&v->ctx.conf, "grain"));
+	if (v->ctx.grain)
+		rc = vv_grain_sets_check("option grain", v->ctx.grain);
 	return rc ? rc : vv_codec_choice_parse(vv_conf_text(&v->ctx.conf, "codec"), v->coding);
 }
 
