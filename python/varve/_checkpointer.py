@@ -23,7 +23,9 @@ from ._tree import Decoder, Encoder, Kept, leaves_of
 
 _MEMORY = typing.cast("typing.Callable[[tuple], Memory]", functools.partial(tuple.__new__, Memory))  # Memory._make in C
 _TENSORS = {torch.Tensor, torch.nn.Parameter}
-_DTYPE, _SHAPE, _KIND = (operator.attrgetter(*names) for names in (["dtype"], ["shape"], ["shape", "dtype", "requires_grad"]))
+_DTYPE, _SHAPE, _GRAD = map(operator.attrgetter, ("dtype", "shape", "requires_grad"))
+_PLACE: tuple[typing.Callable[[torch.Tensor], typing.Any], ...] = (torch.Tensor.data_ptr, _SHAPE, _DTYPE, _GRAD, torch.Tensor.is_contiguous)
+_BLOCK = 256  # tensors: what a pass has read of them is in the cache when the next pass needs it
 NODES, VIEWS = "torch.nodes.json", "torch.views.json"  # regions: the values, and where the tensors are
 _NAMES = {value: str(value) for value in vars(torch).values() if isinstance(value, torch.dtype)}
 _FORMAT = 2
@@ -83,19 +85,21 @@ class Signature:
         return [(t.stride(), t.is_conj(), t.is_neg()) for t in map(tensors.__getitem__, self.odd)]
 
     def holds(self, collected: Collected) -> bool:
-        """Is everything where it was? There may be thousands of tensors, so they are compared in one pass in C, which keeps no objects."""
+        """Is everything where it was? There may be thousands of tensors, so they are compared in a few passes in C."""
         now = collected.tensors
         if self.places is None or self.paths != collected.paths or self.arrays != _array_places(collected):
             return False
         try:
-            return (all(map(operator.eq, _places(now), self.places)) and self._bits(now) == self.bits and
+            return (len(now) == len(self.tensors) and all(map(operator.eq, _places(now), self.places)) and self._bits(now) == self.bits and
                     (all(map(operator.is_, now, self.tensors)) or _kinds(now) == self.kinds))
         except (RuntimeError, NotImplementedError):
             return False
 
 
 def _places(tensors: list[torch.Tensor]) -> typing.Iterator[typing.Any]:
-    return zip(map(torch.Tensor.data_ptr, tensors), map(_KIND, tensors), map(torch.Tensor.is_contiguous, tensors))
+    for i in range(0, len(tensors), _BLOCK):
+        block = tensors[i:i + _BLOCK]
+        yield [list(map(fact, block)) for fact in _PLACE]
 
 
 def _kinds(tensors: list[torch.Tensor]) -> list[typing.Any]:
@@ -219,7 +223,7 @@ def _is_whole(mine: torch.Tensor, view: View) -> bool:
             len(view.shape) <= MAX_DIMS and mine.dtype in BY_DTYPE and not mine.is_conj() and not mine.is_neg())
 
 
-_FACTS: tuple[typing.Callable[[torch.Tensor], typing.Any], ...] = (_DTYPE, _SHAPE, torch.Tensor.stride, torch.Tensor.is_contiguous, torch.Tensor.is_neg)
+_FACTS: tuple[typing.Callable[[torch.Tensor], typing.Any], ...] = (_DTYPE, _SHAPE, torch.Tensor.is_contiguous, torch.Tensor.is_neg)
 
 
 def _facts_of(kind: tuple) -> tuple | None:
@@ -227,7 +231,12 @@ def _facts_of(kind: tuple) -> tuple | None:
     dtype, shape, stride, *_ = kind
     known = getattr(torch, dtype.removeprefix("torch."), None)
     whole = known is not None and known in BY_DTYPE and not known.is_complex and len(shape) <= MAX_DIMS and 0 not in shape
-    return (known, shape, stride, True, False) if whole else None
+    return (known, shape, True, False) if whole and stride == _contiguous(shape) else None
+
+
+def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of a tensor without gaps."""
+    return tuple(itertools.accumulate(reversed(shape[1:]), operator.mul, initial=1))[::-1] if shape else ()
 
 
 class Filling:
@@ -255,11 +264,20 @@ class Filling:
             return []
         return [i for i, path in enumerate(stored.paths) if i in self.leaves and i not in stored.places and path not in taken]
 
+    def _has_all(self) -> bool:
+        """Does the program have exactly the tensors of the epoch, each wanted, and with a region of its own name?"""
+        stored = self.stored
+        return (not stored.places and stored.paths == self.present.paths and len(self._mine) == len(stored.paths) and
+                len(self.leaves) == len(stored.paths) + len(stored.arrays))
+
     def _place_whole(self) -> set[int]:
         """Places tensors of the program that are whole regions: thousands of them in a few passes. Returns the numbers of the others."""
         stored, wanted = self.stored, [_facts_of(kind) for kind in self.stored.kinds]
-        usual = [i for i in self._usual() if wanted[stored.kind[i]] and stored.paths[i] in self._mine]
-        mine = [self._mine[stored.paths[i]] for i in usual]
+        if self._has_all() and all(wanted):
+            usual, mine = list(range(len(stored.paths))), self.present.tensors
+        else:
+            usual = [i for i in self._usual() if wanted[stored.kind[i]] and stored.paths[i] in self._mine]
+            mine = [self._mine[stored.paths[i]] for i in usual]
         facts = [wanted[stored.kind[i]] for i in usual]
         same = list(map(operator.eq, zip(*(map(fact, mine) for fact in _FACTS)), facts))
         if not all(same):

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
+import operator
 import typing
 
 import torch
@@ -14,6 +16,7 @@ _TYPES = {"int8": 1, "uint8": 2, "int16": 3, "uint16": 4, "int32": 5, "uint32": 
           "complex64": 11, "complex128": 12, "bfloat16": 13, "float16": 14, "float8_e4m3fn": 15, "float8_e5m2": 16, "bool": 2, "complex32": 6}
 BY_DTYPE = {getattr(torch, name): number for name, number in _TYPES.items() if hasattr(torch, name)}
 _DEVICES = ("cpu", "cuda")
+_SHAPE, _KIND = operator.attrgetter("shape"), operator.attrgetter("layout", "dtype", "device", "is_quantized")
 
 
 class View(typing.NamedTuple):
@@ -90,13 +93,13 @@ class Layout:
 
     def __init__(self, paths: typing.Sequence[str], tensors: typing.Sequence[torch.Tensor]):
         self.paths = paths
-        self.tensors = [t.detach() for t in tensors]  # while they live, their memory stays
+        self.tensors = list(map(torch.Tensor.detach, tensors))  # while they live, their memory stays
         self.memory: dict[str, Memory] = {}
         self.copies: list[tuple[torch.Tensor, torch.Tensor]] = []  # to, from
-        self._flags = ["p" * isinstance(t, torch.nn.Parameter) + "g" * t.requires_grad for t in tensors]
+        self._flags = list(map(_flags, tensors))
         self._views: list[View | None] = [None] * len(tensors)
         self._used: set[str] = set()
-        self._place()
+        self._place(self._place_alone())
 
     @property
     def views(self) -> list[View]:
@@ -107,9 +110,40 @@ class Layout:
         for to, source in self.copies:
             to.copy_(source)
 
-    def _place(self) -> None:
+    def _place_alone(self) -> typing.Iterable[int]:
+        """Places contiguous tensors whose memory no other one has: thousands of them in a few passes. Returns the numbers of the others."""
+        tensors, everything = self.tensors, range(len(self.tensors))
+        if not set(map(type, tensors)) <= {torch.Tensor} or not _are_names(self.paths):
+            return everything
+        try:
+            kinds = list(map(_KIND, tensors))
+            known = {kind: _usual(*kind) for kind in set(kinds)}
+            if not all(known.values()):
+                return everything
+            shapes, starts = list(map(_SHAPE, tensors)), list(map(torch.Tensor.data_ptr, tensors))
+            sizes = list(map(operator.mul, map(torch.Tensor.nelement, tensors), map(torch.Tensor.element_size, tensors)))
+            plain = map(torch.Tensor.is_contiguous, tensors), map(torch.Tensor.is_neg, tensors), map(torch.Tensor.is_conj, tensors)
+            odd = {i for i, kind in enumerate(zip(*plain)) if kind != (True, False, False)}
+            for i in odd:
+                sizes[i] = sizes[i] and _place(i, tensors[i]).end - starts[i]
+        except (RuntimeError, NotImplementedError):  # a tensor without memory, which check_tensor refuses by name
+            return everything
+        for i in _without_overlaps(starts, sizes):
+            if i not in odd and len(shapes[i]) <= MAX_DIMS:
+                self._add_alone(i, starts[i], shapes[i], *known[kinds[i]])  # type: ignore[misc]
+        return [i for i, view in enumerate(self._views) if view is None]
+
+    def _add_alone(self, i: int, start: int, shape: tuple[int, ...], type_: int, dtype: str, device: str) -> None:
+        path, t, shape = self.paths[i], self.tensors[i], tuple(shape)
+        self._used.add(path)
+        self._views[i] = View(path, path, 0, dtype, shape, t.stride(), device, self._flags[i])
+        note = ["|b1", len(shape) or 1] if dtype == "torch.bool" else None
+        self.memory[path] = Memory(start, type_, shape or (1,), dtype, note, t)
+
+    def _place(self, numbers: typing.Iterable[int]) -> None:
         dense, gapped = [], []
-        for i, t in enumerate(self.tensors):
+        for i in numbers:
+            t = self.tensors[i]
             check_tensor(self.paths[i], t)
             if t.numel() == 0:
                 self._set(i, None, 0, t)
@@ -168,6 +202,32 @@ class Layout:
             unique = f"{name}#{n}"
         self._used.add(unique)
         return unique
+
+
+def _flags(t: torch.Tensor) -> str:
+    is_parameter = type(t) is not torch.Tensor and isinstance(t, torch.nn.Parameter)
+    return ("p" if is_parameter else "") + ("g" if t.requires_grad else "")
+
+
+def _are_names(paths: typing.Sequence[str]) -> bool:
+    """Is each path the name of a region as it is?"""
+    joined = "".join(paths)
+    return joined.isascii() and "\0" not in joined and max(map(len, paths), default=0) <= _LONGEST and len(set(paths)) == len(paths) and "" not in paths
+
+
+def _usual(layout: typing.Any, dtype: torch.dtype, device: torch.device, is_quantized: bool) -> tuple[int, str, str] | None:
+    """The type of a region, the names of dtype and device."""
+    if layout is not torch.strided or dtype not in BY_DTYPE or device.type not in _DEVICES or is_quantized:
+        return None
+    return BY_DTYPE[dtype], str(dtype), str(device)
+
+
+def _without_overlaps(starts: list[int], sizes: list[int]) -> list[int]:
+    """The numbers of tensors with memory that no other one has, in the order of memory."""
+    order = sorted((i for i, size in enumerate(sizes) if size), key=starts.__getitem__)
+    ends: list[int] = list(itertools.accumulate([starts[i] + sizes[i] for i in order], max))
+    follows = [starts[i] >= end for i, end in zip(order[1:], ends)]  # all before it
+    return [i for i, after, before in zip(order, [True, *follows], [*follows, True]) if after and before]
 
 
 def _place(i: int, t: torch.Tensor, numel: int | None = None) -> _Place:
