@@ -16,6 +16,7 @@ struct vv_pool {
 	pthread_mutex_t lock;
 	pthread_cond_t work; /* a task was added, or the pool ends */
 	pthread_cond_t idle; /* a task was finished */
+	struct pool_queue first; /* tasks that come before all others */
 	struct pool_queue tasks;
 	struct pool_queue left; /* tasks without a waiting thread: they come after all others */
 	bool stop;
@@ -42,6 +43,14 @@ static struct vv_task *take(struct pool_queue *q)
 	return t;
 }
 
+/* A task that a thread waits for. */
+static struct vv_task *take_awaited(struct vv_pool *p)
+{
+	struct vv_task *t = take(&p->first);
+
+	return t ? t : take(&p->tasks);
+}
+
 static void run_unlocked(struct vv_pool *p, struct vv_task *t)
 {
 	bool left = t->left;
@@ -60,8 +69,8 @@ static void *work(void *arg)
 	struct vv_pool *p = arg;
 
 	pthread_mutex_lock(&p->lock);
-	while (!p->stop || p->tasks.head || p->left.head) {
-		struct vv_task *t = take(&p->tasks);
+	while (!p->stop || p->first.head || p->tasks.head || p->left.head) {
+		struct vv_task *t = take_awaited(p);
 
 		t = t ? t : take(&p->left);
 		if (t)
@@ -102,6 +111,7 @@ int vv_pool_new(unsigned threads, struct vv_pool **out)
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->work, NULL);
 	pthread_cond_init(&p->idle, NULL);
+	p->first.tail = &p->first.head;
 	p->tasks.tail = &p->tasks.head;
 	p->left.tail = &p->left.head;
 	rc = spawn(p, threads);
@@ -128,25 +138,30 @@ void vv_pool_free(struct vv_pool *p)
 	vv_mem_free(p);
 }
 
-static void submit(struct vv_pool *p, struct vv_task *t, bool left)
+static void submit(struct vv_pool *p, struct vv_task *t, struct pool_queue *to)
 {
 	pthread_mutex_lock(&p->lock);
 	t->done = false;
-	t->left = left;
-	enqueue(left ? &p->left : &p->tasks, t);
+	t->left = to == &p->left;
+	enqueue(to, t);
 	pthread_cond_signal(&p->work);
 	pthread_mutex_unlock(&p->lock);
 }
 
 void vv_pool_submit(struct vv_pool *p, struct vv_task *t)
 {
-	submit(p, t, false);
+	submit(p, t, &p->tasks);
+}
+
+void vv_pool_submit_first(struct vv_pool *p, struct vv_task *t)
+{
+	submit(p, t, &p->first);
 }
 
 void vv_pool_leave(struct vv_pool *p, struct vv_task *t)
 {
 	if (p->n)
-		submit(p, t, true);
+		submit(p, t, &p->left);
 	else
 		t->run(t);
 }
@@ -155,7 +170,7 @@ void vv_pool_wait(struct vv_pool *p, struct vv_task *t)
 {
 	pthread_mutex_lock(&p->lock);
 	while (!t->done) {
-		struct vv_task *other = take(&p->tasks);
+		struct vv_task *other = take_awaited(p);
 
 		if (other)
 			run_unlocked(p, other);
@@ -170,7 +185,7 @@ bool vv_pool_help(struct vv_pool *p)
 	struct vv_task *t;
 
 	pthread_mutex_lock(&p->lock);
-	t = take(&p->tasks);
+	t = take_awaited(p);
 	if (t)
 		run_unlocked(p, t);
 	pthread_mutex_unlock(&p->lock);

@@ -25,6 +25,8 @@ void vv_pool_free(struct vv_pool *p);
 /* The task must stay in place until waited for. A task may wait only for tasks that it submitted
  * itself. */
 void vv_pool_submit(struct vv_pool *p, struct vv_task *t);
+/* The same for a task that comes before all tasks of vv_pool_submit. */
+void vv_pool_submit_first(struct vv_pool *p, struct vv_task *t);
 void vv_pool_wait(struct vv_pool *p, struct vv_task *t);
 /* Submits a task that only vv_pool_free waits for. It may free itself, or submit itself again from
  * its own run. The pool's threads run it when there is no other task, so a long task should be

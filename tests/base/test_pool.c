@@ -378,6 +378,34 @@ static void test_left_come_last(void)
 	CHECK_EQ(left.steps, 5);
 }
 
+/* The pool's thread is at the gate, so the caller runs the tasks in the pool's order. */
+static void test_first_come_first(void)
+{
+	struct vv_pool *p = make(1);
+	struct gate gate = { .task.run = wait_at_gate };
+	struct count_task usual = { .task.run = count }, first[2] = { { .task.run = count }, { .task.run = count } };
+
+	vv_pool_submit(p, &gate.task);
+	while (!atomic_load(&gate.entered))
+		usleep(100);
+	vv_pool_submit(p, &usual.task);
+	for (int i = 0; i < 2; i++)
+		vv_pool_submit_first(p, &first[i].task);
+	for (int i = 0; i < 2; i++) {
+		CHECK(vv_pool_help(p));
+		CHECK_EQ(first[i].runs, 1);
+		CHECK_EQ(usual.runs, 0);
+	}
+	vv_pool_wait(p, &first[1].task);
+	vv_pool_wait(p, &usual.task);
+	CHECK_EQ(usual.runs, 1);
+	vv_pool_submit_first(p, &first[0].task); /* freeing runs it, too */
+	atomic_store(&gate.open, true);
+	vv_pool_wait(p, &gate.task);
+	vv_pool_free(p);
+	CHECK_EQ(first[0].runs, 2);
+}
+
 int main(void)
 {
 	for (size_t i = 0; i < N_WIDTHS; i++) {
@@ -395,6 +423,7 @@ int main(void)
 	test_signals();
 	test_free_runs_the_rest();
 	test_left_come_last();
+	test_first_come_first();
 	test_no_memory();
 	test_no_threads();
 	CHECK(vv_pool_cores() >= 1);

@@ -645,7 +645,8 @@ static int send(struct vv_block_writer *f, struct block_writer *b)
 	if (f->opt.on_caller)
 		return note_end(f, end_on_caller(f, b));
 	if (!b->alone)
-		vv_pool_submit(f->pool, &b->task);
+		/* the sink waits for it, but not for the hashes of the next blocks */
+		vv_pool_submit_first(f->pool, &b->task);
 	pthread_mutex_lock(&f->lock);
 	f->held += b->raw_len;
 	f->count++;
