@@ -314,7 +314,7 @@ static int write_layer(struct writer *w, bool chain)
 int vv_compact_layer(const struct vv_lineage *lin, const struct vv_reachable_layer *l, const struct vv_progress *progress, uint64_t *size)
 {
 	struct writer w = { .need = &l->need, .progress = progress };
-	int rc = vv_layer_file_open(lin, l->layer, VV_LAYER_FILE_HEAD | VV_LAYER_FILE_BLOCKS | VV_LAYER_FILE_DIGESTS, &w.from);
+	int rc = vv_progress_gives_way(progress) ? VV_COMPACT_LATER : vv_layer_file_open(lin, l->layer, VV_LAYER_FILE_HEAD | VV_LAYER_FILE_BLOCKS | VV_LAYER_FILE_DIGESTS, &w.from);
 
 	if (rc == 0)
 		rc = make_buffers(&w);

@@ -7,6 +7,7 @@
 #include "support/settle.h"
 #include "vv_test.h"
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <varve/varve.h>
 
 enum { PAGE = 4096, NEVER = -1 };
@@ -77,6 +78,23 @@ static void make(const char *store, uint8_t *p, uint8_t *copy, size_t n)
 	ok(varve_close(v));
 }
 
+/* When the folder of the first epochs was changed last. */
+static struct timespec changed(const char *store)
+{
+	char path[PLACE_MAX + 20];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/L/00000000", store);
+	CHECK(stat(path, &st) == 0);
+	return st.st_mtim;
+}
+
+static bool is_same_time(struct timespec a, struct timespec b)
+{
+	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+/* Asked at once, it begins no new layer. */
 static void run(size_t n, bool large)
 {
 	static const int after[] = { 0, 1, 2, 17, 40 };
@@ -88,7 +106,10 @@ static void run(size_t n, bool large)
 	place_path(store, "gives-way");
 	make(store, p, copy, n);
 	for (size_t i = 0; large && i < sizeof(after) / sizeof(after[0]); i++) {
+		struct timespec before = changed(store);
+
 		CHECK_EQ(reclaim(store, after[i], &r), 0);
+		CHECK(after[i] || is_same_time(before, changed(store)));
 		CHECK_EQ(r.bytes_after, r.bytes_before);
 		CHECK(r.bytes_needed < r.bytes_before);
 		CHECK_EQ(r.unfinished.n, 0);
