@@ -9,7 +9,10 @@
 
 #define MAX_POS (1ull << 40)
 #define MAX_LAYERS (1u << 24)
-enum { AHEAD = 8 }; /* entries whose slots are prefetched */
+enum {
+	AHEAD = 8,     /* entries whose slots are prefetched */
+	MUCH_LESS = 4, /* a table keeps its slots unless it needs so many times fewer */
+};
 
 void vv_index_fini(struct vv_index *x)
 {
@@ -318,7 +321,8 @@ int vv_index_compact(struct vv_index *x, uint32_t *moved, uint32_t *source)
 	close_ranks(x, moved, source);
 	found = found_of(x, moved, set);
 	size = slots_for(n);
-	if (x->slot && empty_slots(x, size < x->n_slots ? size : x->n_slots) < 0)
+	/* an index that is cut soon has its former size again */
+	if (x->slot && empty_slots(x, size < x->n_slots / MUCH_LESS ? size : x->n_slots) < 0)
 		/* it could not be made shorter */
 		memset(x->slot, 0, x->n_slots * sizeof(*x->slot));
 	fill(x, set);

@@ -251,6 +251,31 @@ static void test_compact(void)
 	vv_index_fini(&x);
 }
 
+/* An index that is cut keeps its slots, so its next entries do not wait for a rehash. One that becomes much smaller does
+ * not. */
+static void test_compact_keeps_slots(void)
+{
+	struct vv_index x = { 0 };
+	struct vv_digest d = { { 0, 1 } };
+	uint32_t moved[5000] = { 0 }, source[1] = { 0 }, number;
+	size_t slots;
+
+	for (; d.w[0] < 5000; d.w[0]++, d.w[1] *= 0x9e3779b97f4a7c15u)
+		CHECK_EQ(vv_index_add(&x, &d, 1, d.w[0], &number), 0);
+	slots = x.n_slots;
+	for (size_t i = 2500; i < 5000; i++)
+		moved[i] = 1;
+	CHECK_EQ(vv_index_compact(&x, moved, source), 0);
+	CHECK_EQ(x.n, 2500);
+	CHECK_EQ(x.n_slots, slots);
+	memset(moved, 0, sizeof(moved));
+	memset(source, 0, sizeof(source));
+	moved[7] = 1;
+	CHECK_EQ(vv_index_compact(&x, moved, source), 0);
+	CHECK(x.n == 1 && x.n_slots < slots);
+	vv_index_fini(&x);
+}
+
 /* What supersedes another is found, also when the index has grown or others have left. */
 static void test_supersede(void)
 {
@@ -373,6 +398,7 @@ int main(void)
 	test_reserve();
 	test_add_layer();
 	test_compact();
+	test_compact_keeps_slots();
 	test_supersede();
 	test_rename();
 	test_limits();
