@@ -92,7 +92,7 @@ struct vv_dir_direct *vv_dir_direct_new(const struct vv_fs *fs, int fd)
 	d = vv_mem_new(1, sizeof(*d));
 	if (d) {
 		d->room = usual_room;
-		d->memory = vv_mem_map_wide(BUFFERS * d->room);
+		d->memory = vv_mem_map(BUFFERS * d->room); /* most objects fill little of it */
 	}
 	if (!d || !d->memory) {
 		fs->direct(fs, fd, false);

@@ -27,6 +27,7 @@
 enum {
 	ALLOCATE_FIRST = 4 << 20,
 	ALLOCATE_MOST = 64 << 20,
+	ALLOCATE_MOST_DIRECT = 256 << 20,
 	WRITEBACK_EVERY = 8 << 20,
 	PAGE = 4096,
 	FOLIO = 2 << 20,
@@ -194,13 +195,15 @@ int vv_dir_put_join(struct vv_store *s, const char *bundle, const char *token, u
 }
 
 /* The bytes to allocate when the object grows to `end`: in growing steps, and never ahead of the
- * announced size. */
+ * announced size. Direct writes take few steps, because a step waits until all writes in progress
+ * have ended. */
 static uint64_t next_step(const struct dir_put *p, uint64_t end)
 {
-	uint64_t step = p->allocated < ALLOCATE_FIRST ? ALLOCATE_FIRST : p->allocated;
+	uint64_t first = p->direct ? ALLOCATE_MOST : ALLOCATE_FIRST, most = p->direct ? ALLOCATE_MOST_DIRECT : ALLOCATE_MOST;
+	uint64_t step = p->allocated < first ? first : p->allocated;
 
-	if (step > ALLOCATE_MOST)
-		step = ALLOCATE_MOST;
+	if (step > most)
+		step = most;
 	if (p->allocated + step > p->hint)
 		step = p->hint > p->allocated ? p->hint - p->allocated : 0;
 	return p->allocated + step < end ? end - p->allocated : step;

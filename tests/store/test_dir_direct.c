@@ -20,6 +20,7 @@ static _Alignas(4096) uint8_t content[MOST];
 static uint8_t back[MOST];
 static struct vv_fs fs;
 static uint64_t free_bytes; /* that may still be allocated */
+static int n_allocated;
 static int refuse;          /* errno of a direct write; 0: none */
 static bool is_direct;
 static int n_refused;
@@ -43,6 +44,7 @@ static ssize_t pwritev_refusing(const struct vv_fs *f, int fd, const struct iove
 
 static int allocate(const struct vv_fs *f, int fd, off_t off, off_t len)
 {
+	n_allocated++;
 	if ((uint64_t)len > free_bytes) {
 		errno = ENOSPC;
 		return -1;
@@ -313,6 +315,22 @@ static void makes_room_for_small(const char *path, bool create)
 	vv_store_close(s);
 }
 
+/* A file system ends all direct writes in progress before it allocates. */
+static void allocates_once(const char *path)
+{
+	struct vv_store *s;
+	uint64_t g = 8;
+
+	fs.allocate = allocate;
+	free_bytes = UINT64_MAX;
+	s = open_store(path, VV_STORE_IO_DIRECT, true);
+	n_allocated = 0;
+	CHECK_EQ(put(s, "d/1.r0.layer", MOST, MOST, &g), 0);
+	CHECK_EQ(n_allocated, 1);
+	is_exact(s, "d/1.r0.layer", MOST);
+	vv_store_close(s);
+}
+
 /* A spare file is no reason for a full disk. */
 static void makes_room(const char *path)
 {
@@ -392,6 +410,7 @@ int main(void)
 	keeps_durably(path);
 	makes_room_for_small(path, true);
 	makes_room_for_small(path, false);
+	allocates_once(path);
 	makes_room(path);
 	refuses(path);
 	on_disk();
