@@ -46,19 +46,23 @@ void vv_cuda_unlock(void)
 	pthread_mutex_unlock(&launching);
 }
 
-int vv_cuda_enter(int device, int *before)
+int vv_cuda_enter(int device, struct vv_cuda_before *before)
 {
-	int rc = vv_cuda_check(cudaGetDevice(before), "asking for the current device");
+	int rc = vv_cuda_check(cudaGetDevice(&before->device), "asking for the current device");
 
-	if (rc == 0 && *before != device)
+	if (rc == 0 && before->device != device)
 		rc = vv_cuda_check(cudaSetDevice(device), "changing to the region's device");
 	else if (rc == 0)
-		*before = SAME;
-	return rc;
+		before->device = SAME;
+	if (rc)
+		return rc;
+	before->capture = cudaStreamCaptureModeRelaxed;
+	return vv_cuda_check(cudaThreadExchangeStreamCaptureMode(&before->capture), "leaving captures of graphs alone");
 }
 
-void vv_cuda_leave(int before)
+void vv_cuda_leave(struct vv_cuda_before before)
 {
-	if (before != SAME)
-		vv_cuda_check(cudaSetDevice(before), "changing back to the program's device");
+	vv_cuda_check(cudaThreadExchangeStreamCaptureMode(&before.capture), "restoring the mode of captures");
+	if (before.device != SAME)
+		vv_cuda_check(cudaSetDevice(before.device), "changing back to the program's device");
 }

@@ -80,7 +80,8 @@ static void drop(struct vv_cuda_inlet *i, struct vv_pool *pool)
 static int open_inlet(int device, size_t size, size_t rooms, struct vv_cuda_inlet **out)
 {
 	struct vv_cuda_inlet *i = vv_mem_new(1, sizeof(*i));
-	int before, rc = i ? vv_cuda_enter(device, &before) : VV_ENOMEM;
+	struct vv_cuda_before before;
+	int rc = i ? vv_cuda_enter(device, &before) : VV_ENOMEM;
 
 	if (rc) {
 		vv_mem_free(i);
@@ -99,7 +100,8 @@ static int open_inlet(int device, size_t size, size_t rooms, struct vv_cuda_inle
 static void close_inlet(struct vv_cuda_inlet *i, struct vv_pool *pool)
 {
 	struct vv_err_state why;
-	int before, rc;
+	struct vv_cuda_before before;
+	int rc;
 
 	if (!i)
 		return;
@@ -255,7 +257,8 @@ static int begin(struct vv_cuda_inlet *i, struct slot *b)
 static int send(struct vv_cuda_inlet *i, struct vv_device_inlet_buffer *r)
 {
 	struct slot *b = &i->slot[r->number];
-	int before, rc = r->end ? vv_cuda_enter(i->device, &before) : 0;
+	struct vv_cuda_before before;
+	int rc = r->end ? vv_cuda_enter(i->device, &before) : 0;
 
 	if (rc == 0 && r->end) {
 		rc = begin(i, b);

@@ -111,7 +111,7 @@ static bool owns(const void *p, size_t len, int *device)
 static void *rent(int device, size_t len)
 {
 	void *p = vv_mem_map_wide(len);
-	int before;
+	struct vv_cuda_before before;
 
 	if (p)
 		/* a child's copy must not take the device's pages away */
@@ -137,7 +137,7 @@ static void unpin(void *p)
 
 static void give_back(int device, void *p, size_t len)
 {
-	int before;
+	struct vv_cuda_before before;
 
 	if (!p)
 		return;
@@ -208,7 +208,8 @@ static int copy_on(int device, void *to, const void *from, size_t len, const cha
 
 static int copy(void *to, const void *from, size_t len, const void *there, const char *what)
 {
-	int device = 0, before, rc;
+	struct vv_cuda_before before;
+	int device = 0, rc;
 
 	if (!on_device(there, &device))
 		return vv_err_set(VV_EINVAL, "%s: %p is not device memory", what, there);
@@ -232,7 +233,8 @@ static int copy_in(void *p, const void *host, size_t len)
 
 static int settle(int device, void *stream)
 {
-	int before, rc = vv_cuda_enter(device, &before);
+	struct vv_cuda_before before;
+	int rc = vv_cuda_enter(device, &before);
 
 	if (rc)
 		return rc;

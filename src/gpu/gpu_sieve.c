@@ -63,7 +63,8 @@ int vv_gpu_sieve_open(const struct vv_sieve_options *opt, struct vv_pool *pool, 
 {
 	static const uint8_t zeros[VV_GRAIN_MAX];
 	struct vv_gpu_sieve *s;
-	int before, rc = check_options(opt);
+	struct vv_cuda_before before;
+	int rc = check_options(opt);
 
 	(void)pool;
 	if (rc)
@@ -91,7 +92,7 @@ void vv_gpu_sieve_close(struct vv_sieve *base)
 {
 	struct vv_gpu_sieve *s = base ? sieve_of(base) : NULL;
 	struct vv_err_state why;
-	int before;
+	struct vv_cuda_before before;
 
 	if (!s)
 		return;
@@ -217,7 +218,8 @@ static void stop(struct vv_gpu_sieve *s)
 int vv_gpu_sieve_pass(struct vv_sieve *base, struct vv_span *span, size_t n, uint32_t ordinal, const struct vv_sink *sink)
 {
 	struct vv_gpu_sieve *s = sieve_of(base);
-	int before, rc = vv_cuda_enter(base->opt.device, &before);
+	struct vv_cuda_before before;
+	int rc = vv_cuda_enter(base->opt.device, &before);
 
 	if (rc)
 		return rc;
@@ -234,7 +236,8 @@ int vv_gpu_sieve_begin(struct vv_sieve *base, struct vv_span *span, size_t n)
 {
 	struct vv_gpu_sieve *s = sieve_of(base);
 	uint32_t end;
-	int before, rc = vv_cuda_enter(base->opt.device, &before);
+	struct vv_cuda_before before;
+	int rc = vv_cuda_enter(base->opt.device, &before);
 
 	if (rc)
 		return rc;
@@ -250,7 +253,8 @@ int vv_gpu_sieve_begin(struct vv_sieve *base, struct vv_span *span, size_t n)
 int vv_gpu_sieve_learn(struct vv_sieve *base, const struct vv_grain_bytes *lesson, size_t n)
 {
 	struct vv_gpu_sieve *s = sieve_of(base);
-	int before, rc = vv_cuda_enter(base->opt.device, &before);
+	struct vv_cuda_before before;
+	int rc = vv_cuda_enter(base->opt.device, &before);
 
 	(void)lesson;
 	if (rc)
@@ -268,7 +272,8 @@ int vv_gpu_sieve_learn(struct vv_sieve *base, const struct vv_grain_bytes *lesso
 int vv_gpu_sieve_adopt(struct vv_sieve *base, uint32_t ordinal, const struct vv_number_range *usable, size_t n_usable)
 {
 	struct vv_gpu_sieve *s = sieve_of(base);
-	int before, rc = vv_cuda_enter(base->opt.device, &before);
+	struct vv_cuda_before before;
+	int rc = vv_cuda_enter(base->opt.device, &before);
 
 	if (rc)
 		return rc;
@@ -287,7 +292,7 @@ int vv_gpu_sieve_adopt(struct vv_sieve *base, uint32_t ordinal, const struct vv_
 void vv_gpu_sieve_forget(struct vv_sieve *base, uint32_t ordinal)
 {
 	struct vv_gpu_sieve *s = sieve_of(base);
-	int before;
+	struct vv_cuda_before before;
 
 	vv_numbers_forget(&s->numbers);
 	if (!vv_gpu_sieve_looks_up(s))

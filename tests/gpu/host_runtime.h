@@ -50,6 +50,18 @@ cudaError_t cudaSetDevice(int device)
 	return cudaSuccess;
 }
 
+/* A thread's mode is what it was set to last. */
+static enum cudaStreamCaptureMode host_capture = cudaStreamCaptureModeGlobal;
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
+{
+	enum cudaStreamCaptureMode was = host_capture;
+
+	host_capture = *mode;
+	*mode = was;
+	return cudaSuccess;
+}
+
 /* ---- streams and events ---------------------------------------------------------------------------------------------------------- */
 
 /* A stream is a pointer to its number, an event one to the operation that it was recorded by, or -1. */
@@ -310,6 +322,7 @@ cudaError_t cudaFreeHost(void *p)
 static inline void host_end(void)
 {
 	host_run_all();
+	CHECK_EQ(host_capture, cudaStreamCaptureModeGlobal);
 	CHECK_EQ(host_blocks, 0);
 	CHECK_EQ(host_handles, 0);
 	host_ops = 0;

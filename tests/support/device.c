@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "vv_test.h"
 #include <cuda_runtime_api.h>
+#include <stdio.h>
 #include <time.h>
 
 enum { ODD = 16, ALIGN = 256 }; /* memory of a device lies at multiples of this */
@@ -109,6 +110,25 @@ void device_set_on(void *stream, void *p, int value, size_t len)
 void device_copy_on(void *stream, void *to, const void *from, size_t len)
 {
 	CHECK_EQ(cudaMemcpyAsync(to, from, len, cudaMemcpyDefault, stream), cudaSuccess);
+}
+
+void device_capture_begin(void *stream)
+{
+	CHECK_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+}
+
+bool device_capture_end(void *stream)
+{
+	cudaGraph_t graph = NULL;
+	cudaError_t e = cudaStreamEndCapture(stream, &graph);
+
+	if (e != cudaSuccess) {
+		fprintf(stderr, "capture: %s\n", cudaGetErrorString(e));
+		cudaGetLastError();
+		return false;
+	}
+	CHECK_EQ(cudaGraphDestroy(graph), cudaSuccess);
+	return true;
 }
 
 static void stand_at(void *arg)

@@ -4,6 +4,7 @@
 
 #include "space/space.h"
 #include <stdatomic.h>
+#include <stdbool.h>
 
 /* The space of devices; where there is none the test is skipped, with a word why. */
 const struct vv_space *device_space(void);
@@ -27,6 +28,9 @@ void *device_stream(void);
 void device_stream_end(void *stream);
 void device_set_on(void *stream, void *p, int value, size_t len);
 void device_copy_on(void *stream, void *to, const void *from, size_t len);
+/* From begin to end, work on the stream becomes a graph, as torch.cuda.graph captures it. false: the capture was broken off by a call of some thread. */
+void device_capture_begin(void *stream);
+bool device_capture_end(void *stream);
 /* What comes after it waits until *go is true, but no longer than so many seconds. */
 struct device_gate {
 	atomic_bool go, passed;
