@@ -71,7 +71,7 @@ static double mean_loss(const struct transformer *m)
 		exit(1);
 	copy(likelihood, m->likelihood, (size_t)m->rows * sizeof(float));
 	for (int r = 0; r < m->rows; r++)
-		sum -= log(likelihood[r]);
+		sum -= log((double)likelihood[r]);
 	free(likelihood);
 	return sum / m->rows;
 }
