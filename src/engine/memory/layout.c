@@ -29,10 +29,10 @@ enum {
 	META = 50,
 	/* Bytes of constant size: layer data held back for large writes (store/dir_put.c), lists of
 	 * blocks, and the like. */
-	FIXED = 15 << 18,
+	FIXED = 16 << 18,
 	PER_CORE = 64 << 10,   /* the same for each core: the C library's memory for a thread */
 	/* At most one part in so many of the buffer beyond SMALL is for this constant part. */
-	FIXED_SHARE = 4,
+	FIXED_SHARE = 3,
 	SMALL = 1 << 20,
 	CODING_SHARE = 4,      /* one part in so many of the buffer is for compression */
 	CODING_MIN = 256 << 10,
