@@ -3,6 +3,11 @@
 #include "base/mem.h"
 #include "codec/context_pool.h"
 
+enum {
+	AHEAD = 32,    /* a thread that must wait decodes one of so many next blocks, */
+	SHARE_OF = 4,  /* if they take a quarter of the memory at most */
+};
+
 struct vv_decoded_block {
 	size_t layer, number;
 	size_t len;
@@ -64,8 +69,8 @@ static struct vv_decoded_block *take_unused(struct vv_decoded_blocks *d)
 	return x;
 }
 
-/* Called with the lock held. */
-static bool make_room(struct vv_decoded_blocks *d, size_t len)
+/* Called with the lock held. *bytes: memory of a removed block, if one was as long; NULL: of none. */
+static bool make_room(struct vv_decoded_blocks *d, size_t len, uint8_t **bytes)
 {
 	struct vv_decoded_block *unused;
 
@@ -73,6 +78,10 @@ static bool make_room(struct vv_decoded_blocks *d, size_t len)
 		unused = take_unused(d);
 		if (!unused)
 			return false;
+		if (!*bytes && unused->len == len) {
+			*bytes = unused->bytes;
+			unused->bytes = NULL;
+		}
 		drop(d, unused);
 	}
 	return true;
@@ -82,12 +91,15 @@ static bool make_room(struct vv_decoded_blocks *d, size_t len)
 static struct vv_decoded_block *add(struct vv_decoded_blocks *d, size_t i, size_t b)
 {
 	size_t len = d->layers->file[i]->blocks.v[b].raw_len;
-	struct vv_decoded_block *block = make_room(d, len) ? vv_mem_new(1, sizeof(*block)) : NULL;
+	uint8_t *bytes = NULL;
+	struct vv_decoded_block *block = make_room(d, len, &bytes) ? vv_mem_new(1, sizeof(*block)) : NULL;
 
 	vv_err_clear();
-	if (!block)
+	if (!block) {
+		vv_mem_unmap(bytes, len);
 		return NULL;
-	*block = (struct vv_decoded_block){ .layer = i, .number = b, .len = len, .users = 1 };
+	}
+	*block = (struct vv_decoded_block){ .layer = i, .number = b, .len = len, .bytes = bytes, .users = 1 };
 	d->block[i][b] = block;
 	d->bytes += len;
 	if (d->newest)
@@ -104,7 +116,8 @@ static bool decode(struct vv_decoded_blocks *d, struct vv_decoded_block *block)
 	uint8_t *stored = vv_context_pool_room(file->blocks.v[block->number].stored_len);
 	bool fine;
 
-	block->bytes = vv_mem_map_wide(block->len);
+	if (!block->bytes)
+		block->bytes = vv_mem_map_wide(block->len);
 	fine = stored && block->bytes && vv_layer_file_read_block(file, block->number, block->bytes, stored) == 0;
 	vv_context_pool_room_back(stored);
 	vv_err_clear();
@@ -124,6 +137,27 @@ static void decode_unlocked(struct vv_decoded_blocks *d, struct vv_decoded_block
 	pthread_cond_broadcast(&d->change);
 }
 
+/* Decodes one of the blocks after b, which is being decoded by another thread: this thread would wait
+ * for it, and most layers are read in their order. Called with the lock held, before and after. */
+static bool decode_ahead(struct vv_decoded_blocks *d, size_t i, size_t b)
+{
+	const struct vv_blocks *blocks = &d->layers->file[i]->blocks;
+	size_t n = (size_t)(d->most / SHARE_OF / blocks->v[b].raw_len), end;
+	struct vv_decoded_block *block;
+
+	n = n < AHEAD ? n : AHEAD;
+	b++;
+	end = n < blocks->n - b ? b + n : blocks->n;
+	for (; b < end && (d->block[i][b] || !blocks->v[b].codec); b++)
+		;
+	block = b < end ? add(d, i, b) : NULL;
+	if (!block)
+		return false;
+	decode_unlocked(d, block);
+	block->users--;
+	return true;
+}
+
 struct vv_decoded_block *vv_decoded_blocks_get(struct vv_decoded_blocks *d, size_t i, size_t b)
 {
 	struct vv_decoded_block *block;
@@ -138,7 +172,8 @@ struct vv_decoded_block *vv_decoded_blocks_get(struct vv_decoded_blocks *d, size
 			decode_unlocked(d, block);
 	}
 	while (block && !block->ready && !block->failed)
-		pthread_cond_wait(&d->change, &d->lock);
+		if (!decode_ahead(d, i, b))
+			pthread_cond_wait(&d->change, &d->lock);
 	if (block && block->failed) {
 		block->users--;
 		block = NULL;
