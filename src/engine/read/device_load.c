@@ -10,7 +10,7 @@ enum {
 	/* more stretches than this are left as one: each would open its layers again */
 	SCRAPS = 8,
 	HALVINGS = 2, /* of a stripe that does not fit a room */
-	DECODED = 512 << 20, /* most bytes of decoded blocks at a time */
+	DECODED = 1 << 30, /* most bytes of decoded blocks at a time */
 };
 
 struct device_load {
