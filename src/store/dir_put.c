@@ -42,6 +42,7 @@ struct dir_put {
 	uint64_t room; /* its limit in bytes */
 	uint64_t hint;
 	uint64_t allocated;
+	uint64_t longest; /* the file may have grown up to here: a failed allocation leaves a part */
 	uint64_t started; /* writeback was requested up to here */
 	size_t unit;      /* PAGE, or FOLIO for large objects: writes end at a multiple of it */
 	struct vv_dir_direct *direct; /* NULL: through the page cache */
@@ -131,7 +132,7 @@ static int open_tmp(struct vv_dir *d, struct dir_put *p)
 
 	if (is_direct(d, p->hint))
 		p->fd = vv_dir_spare_take(d, p->base.name, p->tmp, p->hint, &spare);
-	p->allocated = spare;
+	p->allocated = p->longest = spare;
 	return p->fd < 0 ? vv_dir_put_create(d, p->tmp, &p->fd) : 0;
 }
 
@@ -214,6 +215,13 @@ static bool is_full(int err)
 	return err == ENOSPC || err == EDQUOT;
 }
 
+static int allocate_step(struct dir_put *p, uint64_t step)
+{
+	if (p->longest < p->allocated + step)
+		p->longest = p->allocated + step;
+	return p->own.fs.allocate(&p->own.fs, p->fd, (off_t)p->allocated, (off_t)step);
+}
+
 /* A refusal is no failure, except lack of space for the present bytes, which is better reported now
  * than at the end. If there is room for these only, nothing is allocated ahead any more. */
 static int allocate(struct dir_put *p, uint64_t end)
@@ -224,13 +232,15 @@ static int allocate(struct dir_put *p, uint64_t end)
 
 	if (end <= p->allocated || p->hint < ALLOCATE_FIRST)
 		return 0;
-	rc = fs->allocate(fs, p->fd, (off_t)p->allocated, (off_t)step);
+	rc = allocate_step(p, step);
 	if (rc < 0 && vv_dir_spare_made_room(vv_dir_of(p->base.store), errno))
-		rc = fs->allocate(fs, p->fd, (off_t)p->allocated, (off_t)step);
+		rc = allocate_step(p, step);
 	if (rc < 0 && is_full(errno) && step > least) {
+		/* all written bytes lie before it; what is left of the step is given back */
+		fs->truncate(fs, p->fd, (off_t)p->allocated);
 		p->hint = end;
 		step = least;
-		rc = fs->allocate(fs, p->fd, (off_t)p->allocated, (off_t)step);
+		rc = allocate_step(p, step);
 	}
 	if (rc < 0) {
 		if (is_full(errno))
@@ -381,7 +391,7 @@ static int finish(struct dir_put *p)
 		rc = vv_fd_identity_err(errno, "cannot write '%s'", base->name);
 	if (rc == 0 && p->carried)
 		rc = write_parts(p, &rest, 1, base->written - p->carried);
-	if (rc == 0 && p->allocated > base->written && fs->truncate(fs, fd, (off_t)base->written) < 0)
+	if (rc == 0 && p->longest > base->written && fs->truncate(fs, fd, (off_t)base->written) < 0)
 		rc = vv_fd_identity_err(errno, "cannot trim '%s'", base->name);
 	if (rc == 0 && fs->fsync(fs, fd) < 0)
 		rc = vv_fd_identity_err(errno, "cannot make '%s' durable", base->name);
