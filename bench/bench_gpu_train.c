@@ -49,10 +49,10 @@ static double copy_out(const struct model *m, size_t n, uint8_t *pinned)
 {
 	double sum = 0;
 
-	for (size_t at = 0; at < n; at += PINNED) {
-		size_t some = n - at < PINNED ? n - at : PINNED, of = at % (m->n - some + 1);
-
-		sum += gpu_work_to_host(pinned, m->buffer[0] + of, some);
+	for (size_t at = 0, some; at < n; at += some) {
+		some = n - at < PINNED ? n - at : PINNED;
+		some = some < m->n ? some : m->n;
+		sum += gpu_work_to_host(pinned, m->buffer[0] + at % (m->n - some + 1), some);
 	}
 	return sum;
 }

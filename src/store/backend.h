@@ -64,6 +64,7 @@ struct vv_store {
 	const struct vv_store_ops *ops;
 	char *url; /* for messages */
 	size_t read_step; /* reads in steps of this size cost nothing extra; 0 = read all at once */
+	uint64_t device, inode; /* of a directory; 0: none */
 	bool is_remote; /* each read is a network round trip: many should be in progress */
 	/* A limit of put_write, enforced by store.c; 0 = none. */
 	uint64_t bandwidth;

@@ -548,6 +548,10 @@ static int find_root(struct vv_dir *d, const char *path, bool create)
 		rc = vv_fd_identity_err(errno, "store '%s'", d->base.url);
 	else if (rc == 0 && !S_ISDIR(st.st_mode))
 		rc = vv_err_set(VV_EINVAL, "store '%s' is not a directory", d->base.url);
+	if (rc == 0) {
+		d->base.device = (uint64_t)st.st_dev;
+		d->base.inode = (uint64_t)st.st_ino;
+	}
 	return rc;
 }
 

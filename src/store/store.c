@@ -12,7 +12,6 @@
 #endif
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum {
 	READS_EACH = 8, /* reads in progress for each thread that processes their data */
@@ -102,12 +101,10 @@ static size_t without_slashes(const char *url)
 
 bool vv_store_is_same(const struct vv_store *a, const struct vv_store *b)
 {
-	struct stat x, y;
-
 	if (!a || !b || a->is_remote != b->is_remote)
 		return false;
-	if (!a->is_remote && stat(a->url, &x) == 0 && stat(b->url, &y) == 0)
-		return x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+	if (a->inode && b->inode)
+		return a->device == b->device && a->inode == b->inode;
 	return without_slashes(a->url) == without_slashes(b->url) && strncmp(a->url, b->url, without_slashes(a->url)) == 0;
 }
 

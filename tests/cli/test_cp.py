@@ -67,7 +67,7 @@ class Cp(command.Case):
         self.history(2)
         link = self.folder / "link"
         link.symlink_to(self.store)
-        for name in (self.store, f"{self.store}/", link):
+        for name in (self.store, f"{self.store}/", f"dir:{self.store}", link):
             for dry in ((), ("--dry-run",)):
                 self.assertIn("are one store: name another one", self.fails("cp", *dry, self.store, name, "heat"))
 

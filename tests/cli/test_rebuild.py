@@ -129,7 +129,8 @@ with tempfile.TemporaryDirectory() as top:
     assert done.returncode == 0 and "restarted from epoch 3" in done.stdout, done
     # A store that was lost and not replaced, and one that is named twice.
     for names, words in ((["s0", "lost", "s2", "s3"], "store 'lost' does not exist: if it was lost, name an empty folder"),
-                         (["s0", "s2", "./s0", "s3"], "'s0' and './s0' are one store: name each store once")):
+                         (["s0", "s2", "./s0", "s3"], "'s0' and './s0' are one store: name each store once"),
+                         (["s0", "s2", "dir:s0", "s3"], "'s0' and 'dir:s0' are one store: name each store once")):
         wrong = subprocess.run([build / "varve", "rebuild", "--dry-run", "heat", *names], cwd=now, capture_output=True, text=True)
         assert wrong.returncode == 2 and words in wrong.stderr, wrong
     # Epochs without parity are listed, too.
