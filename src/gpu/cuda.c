@@ -57,7 +57,10 @@ int vv_cuda_enter(int device, struct vv_cuda_before *before)
 	if (rc)
 		return rc;
 	before->capture = cudaStreamCaptureModeRelaxed;
-	return vv_cuda_check(cudaThreadExchangeStreamCaptureMode(&before->capture), "leaving captures of graphs alone");
+	rc = vv_cuda_check(cudaThreadExchangeStreamCaptureMode(&before->capture), "leaving captures of graphs alone");
+	if (rc && before->device != SAME)
+		cudaSetDevice(before->device);
+	return rc;
 }
 
 void vv_cuda_leave(struct vv_cuda_before before)

@@ -177,8 +177,13 @@ static bool furnish(struct vv_cuda_inlet *i)
 
 static int arrive(struct vv_cuda_inlet *i, struct slot *b, struct vv_device_inlet_buffer **out)
 {
-	int rc = vv_cuda_check(cudaStreamSynchronize(b->stream), purpose);
+	struct vv_cuda_before before;
+	int rc = vv_cuda_enter(i->device, &before);
 
+	if (rc)
+		return rc;
+	rc = vv_cuda_check(cudaStreamSynchronize(b->stream), purpose);
+	vv_cuda_leave(before);
 	b->room.differs = b->room.end && i->differs[b->room.number];
 	*out = &b->room;
 	return rc;

@@ -108,7 +108,7 @@ static void want_of_memory(const struct vv_space *space, struct vv_pool *pool)
 
 int main(void)
 {
-	struct device_load_suite s = { device_space(), device_get_odd, device_put_odd, 8, NULL, NULL };
+	struct device_load_suite s = { device_space(), device_get_odd, device_put_odd, 8, NULL, NULL, NULL };
 	struct vv_pool *pool;
 
 	CHECK_EQ(vv_pool_new(2, &pool), 0);

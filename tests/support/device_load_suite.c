@@ -267,6 +267,56 @@ static void kinds(const struct device_load_suite *s)
 	}
 }
 
+/* Many small wants, more threads than rooms. */
+static void many(const struct device_load_suite *s)
+{
+	enum { WANTS = 48, LEN = 50 << 10, BYTES = WANTS * LEN };
+	struct kind k = { "codec=none", BYTES, 4096, 2, 50 };
+	struct vv_device_buffers buffers = { 0 };
+	struct vv_device_load_want load[WANTS];
+	struct vv_extents rest[WANTS] = { 0 };
+	struct vv_want want[WANTS];
+	uint8_t *there = s->get(BYTES), *is = malloc(BYTES);
+	struct vv_pool *pool;
+	struct world w;
+
+	lay_down(&w, s, &k);
+	CHECK(there && is);
+	ok(vv_pool_new(14, &pool));
+	for (size_t i = 0; i < WANTS; i++) {
+		want[i] = (struct vv_want){ runs(&w), i * LEN, LEN, there + i * LEN, NULL };
+		load[i] = (struct vv_device_load_want){ &want[i], NULL, &rest[i] };
+	}
+	vv_device_buffers_begin(&buffers, pool, s->space, 0, w.memory, BYTES);
+	ok(vv_device_load_read(&w.lineage, pool, &buffers, load, WANTS));
+	vv_device_buffers_finish_close(&buffers);
+	for (size_t i = 0; i < WANTS; i++) {
+		ok(read_left(&w, &want[i], &rest[i]));
+		vv_payload_extents_fini(&rest[i]);
+	}
+	ok(s->space->copy_out(is, there, BYTES));
+	CHECK(memcmp(is, w.p, BYTES) == 0);
+	vv_pool_free(pool);
+	s->put(there);
+	free(is);
+	tear_down(&w);
+}
+
+/* No room at all can be made, and not for lack of memory. */
+static void closed(const struct device_load_suite *s)
+{
+	struct kind k = { "codec=none", 2 << 20, 4096, 1, 0 };
+	uint64_t left;
+	struct world w;
+
+	lay_down(&w, s, &k);
+	s->fail_open(true);
+	CHECK_EQ(read_table(&w, runs(&w), 0, w.n, w.p, &left), VV_EIO);
+	CHECK(strstr(varve_last_error(), "no room"));
+	s->fail_open(false);
+	tear_down(&w);
+}
+
 /* A program that has written nothing. */
 static void zeros(const struct device_load_suite *s)
 {
@@ -541,6 +591,7 @@ static void poor(const struct device_load_suite *s)
 void device_load_suite_run(const struct device_load_suite *s)
 {
 	kinds(s);
+	many(s);
 	zeros(s);
 	any_table(s);
 	damage(s, &(struct kind){ "codec=none", (5 << 20) + 77, 4096, 4, 100 });
@@ -552,4 +603,6 @@ void device_load_suite_run(const struct device_load_suite *s)
 		gone(s);
 	if (s->poor)
 		poor(s);
+	if (s->fail_open)
+		closed(s);
 }

@@ -82,9 +82,17 @@ static size_t at_least(size_t blocks)
 	return blocks > LEAST ? blocks : LEAST;
 }
 
+/* Comes before further steps of vv_new_data_adjust, each of which takes some milliseconds. */
+static void lock_blocks(struct vv_new_data *s)
+{
+	atomic_fetch_add(&s->awaited, 1);
+	pthread_mutex_lock(&s->adjusting);
+	atomic_fetch_sub(&s->awaited, 1);
+}
+
 void vv_new_data_expect(struct vv_new_data *s, const struct vv_space *space, int device, uint64_t bytes)
 {
-	pthread_mutex_lock(&s->adjusting);
+	lock_blocks(s);
 	if (!s->in_epoch && s->space != space) {
 		trim(s, 0);
 		s->space = space;
@@ -112,12 +120,16 @@ static double adjust(struct vv_new_data *s, const struct vv_context *ctx)
 
 double vv_new_data_adjust(struct varve *v)
 {
+	static const double give_way = 0.001;
 	struct vv_new_data *s = v->grains ? &v->grains->new_data : NULL;
 	double next = INFINITY;
 
 	if (!s)
 		return next;
+	if (atomic_load(&s->awaited))
+		return give_way;
 	pthread_mutex_lock(&s->adjusting);
+	s->is_adjusted = true;
 	if (!s->in_epoch && s->wanted)
 		next = adjust(s, &v->ctx);
 	pthread_mutex_unlock(&s->adjusting);
@@ -133,6 +145,8 @@ static void leave(struct vv_new_data *s)
 
 	s->wanted = used < s->wanted ? s->wanted - (s->wanted - used + PART - 1) / PART : used;
 	s->in_epoch = false;
+	if (!s->is_adjusted)
+		trim(s, s->wanted);
 }
 
 void vv_new_data_leave(struct varve *v)
@@ -141,7 +155,7 @@ void vv_new_data_leave(struct varve *v)
 
 	if (!s)
 		return;
-	pthread_mutex_lock(&s->adjusting);
+	lock_blocks(s);
 	if (s->in_epoch)
 		leave(s);
 	pthread_mutex_unlock(&s->adjusting);
@@ -151,7 +165,7 @@ int vv_new_data_begin(struct vv_layer_writer *p, const struct vv_space *space, i
 {
 	struct vv_new_data *s = &p->v->grains->new_data;
 
-	pthread_mutex_lock(&s->adjusting);
+	lock_blocks(s);
 	s->in_epoch = true;
 	pthread_mutex_unlock(&s->adjusting);
 	if (space != s->space) {

@@ -6,6 +6,7 @@
 
 #include "engine/write/layer_writer.h"
 #include "space/space.h"
+#include <stdatomic.h>
 
 enum { VV_NEW_DATA_PAGE = 4096, VV_NEW_DATA_BLOCK = 8 << 20 };
 
@@ -21,6 +22,8 @@ struct vv_new_data {
 	pthread_mutex_t adjusting; /* of block, n_blocks, wanted and in_epoch */
 	size_t wanted;             /* blocks to have between epochs, if memory permits */
 	bool in_epoch;             /* an epoch uses the blocks: nobody else touches them */
+	bool is_adjusted;          /* between epochs; otherwise blocks are freed after each */
+	atomic_uint awaited;       /* calls of the program that wait for `adjusting` */
 	/* Blocks used in this epoch. */
 	size_t used;
 	/* Maximum number of blocks before data must be stored; 0: no limit. */

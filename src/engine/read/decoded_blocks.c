@@ -74,6 +74,8 @@ static bool make_room(struct vv_decoded_blocks *d, size_t len, uint8_t **bytes)
 {
 	struct vv_decoded_block *unused;
 
+	if (len > d->most)
+		return false;
 	while (d->bytes + len > d->most) {
 		unused = take_unused(d);
 		if (!unused)

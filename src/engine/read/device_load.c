@@ -325,24 +325,36 @@ static void await_rooms(struct device_load *f)
 	} while (r && !atomic_load(&f->failed));
 }
 
-/* The memory for decoded blocks is limited by the wanted bytes, too. */
+/* Bytes for decoded blocks: at most twice what is wanted, and a part of the available memory. */
+static uint64_t decoded_bytes(const struct device_load *f)
+{
+	enum { PART = 8 };
+	uint64_t most = 0, available = vv_mem_available() / PART;
+
+	for (size_t k = 0; k < f->n_wants; k++)
+		most += 2 * f->want[k].want->len;
+	most = most < DECODED ? most : DECODED;
+	return available && available < most ? available : most;
+}
+
 static int cross(struct device_load *f)
 {
-	uint64_t most = 2 * f->first[f->n_wants] * f->stripe;
-	int rc = vv_decoded_blocks_open(&f->decoded, &f->warm, most < DECODED ? most : DECODED);
+	struct vv_device_buffers *b = f->buffers;
+	int rc = vv_decoded_blocks_open(&f->decoded, &f->warm, decoded_bytes(f));
 
 	vv_pool_each(f->pool, f->warm.n, load_digests, f);
 	if (rc)
 		fail(f, rc);
-	rc = vv_device_buffers_wait(f->buffers);
-	if (rc == VV_ENOMEM) {
+	rc = vv_device_buffers_wait(b);
+	if (rc && rc != VV_ENOMEM)
+		fail(f, rc);
+	if (rc) {
 		vv_err_clear();
 		return outcome(f);
 	}
-	if (rc)
-		fail(f, rc);
+	/* a thread holds a room: there may be more small wants than rooms */
 	if (!atomic_load(&f->failed))
-		vv_pool_each(f->pool, f->buffers->fillers, carry_some, f);
+		vv_pool_each(f->pool, b->fillers < b->rooms ? b->fillers : b->rooms, carry_some, f);
 	await_rooms(f);
 	return outcome(f);
 }

@@ -77,9 +77,9 @@ void vv_epoch_free(struct vv_layer_writer *p)
 	if (!p)
 		return;
 	vv_store_tiles_free(p);
-	vv_new_data_leave(p->v);
 	vv_rank_dedup_end(p);
 	vv_block_writer_free(p->block_writer);
+	vv_new_data_leave(p->v); /* the writer may still have read its blocks */
 	vv_head_fini(&p->head);
 	vv_payload_blocks_fini(&p->blocks);
 	vv_payload_digests_fini(&p->digests);

@@ -252,8 +252,14 @@ static void prepare_memory(struct varve *v, const struct vv_region *r)
 
 static void take_out(struct varve *v, size_t i)
 {
+	uint64_t bytes = device_bytes(v->region[i]);
+
 	if (v->grains)
-		v->grains->device_bytes -= device_bytes(v->region[i]);
+		v->grains->device_bytes -= bytes;
+	if (bytes && v->ctx.async) { /* less is expected */
+		vv_new_data_expect(&v->grains->new_data, v->region[i]->space, v->region[i]->device, v->grains->device_bytes);
+		vv_background_adjust(v);
+	}
 	vv_tiles_detach(v, v->region[i]);
 	vv_map_remove(&v->by_name, v->region[i]->name);
 	vv_region_free(v->region[i]);

@@ -38,7 +38,7 @@ static int adjust_all(varve *v)
 	return pauses;
 }
 
-int main(void)
+static void adjusted(void)
 {
 	struct vv_space counting = *vv_space_host();
 	static uint8_t p[100000];
@@ -88,5 +88,41 @@ int main(void)
 	MUST(made == 0);
 	MUST(varve_close(v) == 0);
 	place_remove(store);
+}
+
+/* Where nobody adjusts it between epochs, the memory of a large epoch is given back with the following ones. */
+static void freed_by_epochs(const char *options)
+{
+	enum { N = 200 << 20 };
+	uint8_t *p = malloc(N);
+	char store[PLACE_MAX];
+	varve *v = NULL;
+	size_t most;
+
+	must_begin("memory after a large epoch");
+	MUST(p);
+	place_path(store, "new-data");
+	for (size_t i = 0; i < N; i += sizeof(i))
+		memcpy(p + i, &i, sizeof(i));
+	MUST(varve_open(store, "job", options, &v) == 0);
+	MUST(varve_protect(v, "p", p, N) == 0 && varve_refine(v, "p", NULL, 512) == 0);
+	MUST(varve_checkpoint(v) == 0 && varve_wait(v, 1) == 0);
+	most = v->grains->new_data.n_blocks;
+	MUST(most >= N / VV_NEW_DATA_BLOCK / 2 && most > LEAST);
+	for (int e = 0; e < 100; e++) {
+		p[0]++;
+		MUST(varve_checkpoint(v) == 0 && varve_wait(v, VARVE_LATEST) == 0);
+	}
+	MUST(v->grains->new_data.n_blocks <= LEAST);
+	MUST(varve_close(v) == 0);
+	place_remove(store);
+	free(p);
+}
+
+int main(void)
+{
+	adjusted();
+	freed_by_epochs("mode=sync stage=1GiB codec=none");
+	freed_by_epochs("mode=async stage=1GiB codec=none");
 	return 0;
 }

@@ -8,6 +8,9 @@
 #include "vv_test.h"
 #include <pthread.h>
 #include <stdatomic.h>
+#include <unistd.h>
+
+enum { MANY = 6 }; /* rooms: more than two threads need */
 
 struct vv_cuda_inlet {
 	struct vv_device_inlet_buffer *room;
@@ -23,6 +26,13 @@ static void fail_next(long n)
 	fail_at = n;
 }
 
+static bool is_closed;
+
+static void fail_open(bool on)
+{
+	is_closed = on;
+}
+
 static void make_poor(unsigned n)
 {
 	poor = n;
@@ -34,6 +44,10 @@ static int open_inlet(int device, size_t size, size_t rooms, struct vv_cuda_inle
 
 	if (!i)
 		return VV_ENOMEM;
+	if (is_closed) {
+		vv_mem_free(i);
+		return vv_err_set(VV_EIO, "there is no room");
+	}
 	CHECK(device == 0 && rooms > 0 && size >= 4096);
 	*i = (struct vv_cuda_inlet){ calloc(rooms, sizeof(struct vv_device_inlet_buffer)), rooms, calloc(rooms, sizeof(size_t)), 0, rooms, PTHREAD_MUTEX_INITIALIZER };
 	for (size_t k = 0; k < rooms; k++) {
@@ -93,6 +107,8 @@ static int take(struct vv_cuda_inlet *i, struct vv_device_inlet_buffer **out)
 	i->first = (i->first + 1) % i->n;
 	i->queued--;
 	pthread_mutex_unlock(&i->lock);
+	if (i->n > MANY) /* the threads meet with all rooms taken */
+		usleep(300);
 	r->differs = r->end && land(r);
 	*out = r;
 	return 0;
@@ -149,7 +165,7 @@ int main(void)
 {
 	static const struct vv_device_inlet_ops inlet = { open_inlet, close_inlet, furnish, take, await, send_room };
 	static const struct vv_space space = { .name = "played", .copy_in = copy, .copy_out = copy, .inlet = &inlet };
-	struct device_load_suite s = { &space, malloc, free, 12, fail_next, make_poor };
+	struct device_load_suite s = { &space, malloc, free, 12, fail_next, fail_open, make_poor };
 
 	device_load_suite_run(&s);
 	return 0;
