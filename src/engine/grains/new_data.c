@@ -22,7 +22,7 @@ void vv_new_data_init(struct vv_new_data *s, const struct varve *v)
 	/* Never destroyed: in a child of fork, threads of the parent may seem to wait. */
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->written, NULL);
-	pthread_mutex_init(&s->adjusting, NULL);
+	pthread_mutex_init(&s->adjust.lock, NULL);
 	s->pages.shape.chunk = VV_NEW_DATA_PAGE;
 	v->ctx.digest(zero, sizeof(zero), &s->pages.zero);
 }
@@ -85,21 +85,21 @@ static size_t at_least(size_t blocks)
 /* Comes before further steps of vv_new_data_adjust, each of which takes some milliseconds. */
 static void lock_blocks(struct vv_new_data *s)
 {
-	atomic_fetch_add(&s->awaited, 1);
-	pthread_mutex_lock(&s->adjusting);
-	atomic_fetch_sub(&s->awaited, 1);
+	atomic_fetch_add(&s->adjust.awaited, 1);
+	pthread_mutex_lock(&s->adjust.lock);
+	atomic_fetch_sub(&s->adjust.awaited, 1);
 }
 
 void vv_new_data_expect(struct vv_new_data *s, const struct vv_space *space, int device, uint64_t bytes)
 {
 	lock_blocks(s);
-	if (!s->in_epoch && s->space != space) {
+	if (!s->adjust.in_epoch && s->space != space) {
 		trim(s, 0);
 		s->space = space;
 		s->device = device;
 	}
-	s->wanted = at_least((size_t)((bytes + VV_NEW_DATA_BLOCK - 1) / VV_NEW_DATA_BLOCK));
-	pthread_mutex_unlock(&s->adjusting);
+	s->adjust.wanted = at_least((size_t)((bytes + VV_NEW_DATA_BLOCK - 1) / VV_NEW_DATA_BLOCK));
+	pthread_mutex_unlock(&s->adjust.lock);
 }
 
 /* A block that cannot be made is left to the epoch that needs it. While a block of a device is freed,
@@ -107,13 +107,13 @@ void vv_new_data_expect(struct vv_new_data *s, const struct vv_space *space, int
 static double adjust(struct vv_new_data *s, const struct vv_context *ctx)
 {
 	static const double pause = 0.02;
-	size_t most = stage_blocks(s, ctx), wanted = s->wanted < most ? s->wanted : most;
+	size_t most = stage_blocks(s, ctx), wanted = s->adjust.wanted < most ? s->adjust.wanted : most;
 	bool less = s->n_blocks > wanted;
 
 	if (less)
 		trim(s, s->n_blocks - 1);
 	else if (s->n_blocks < wanted && add_block(s) < 0)
-		s->wanted = wanted = s->n_blocks;
+		s->adjust.wanted = wanted = s->n_blocks;
 	vv_err_clear();
 	return s->n_blocks == wanted ? INFINITY : less ? pause : 0;
 }
@@ -126,14 +126,26 @@ double vv_new_data_adjust(struct varve *v)
 
 	if (!s)
 		return next;
-	if (atomic_load(&s->awaited))
+	if (atomic_load(&s->adjust.awaited))
 		return give_way;
-	pthread_mutex_lock(&s->adjusting);
-	s->is_adjusted = true;
-	if (!s->in_epoch && s->wanted)
+	pthread_mutex_lock(&s->adjust.lock);
+	s->adjust.is_run = true;
+	if (!s->adjust.in_epoch && s->adjust.wanted)
 		next = adjust(s, &v->ctx);
-	pthread_mutex_unlock(&s->adjusting);
+	pthread_mutex_unlock(&s->adjust.lock);
 	return next;
+}
+
+void vv_new_data_pause(struct varve *v)
+{
+	if (v->grains)
+		atomic_fetch_add(&v->grains->new_data.adjust.awaited, 1);
+}
+
+void vv_new_data_resume(struct varve *v)
+{
+	if (v->grains)
+		atomic_fetch_sub(&v->grains->new_data.adjust.awaited, 1);
 }
 
 /* New blocks for a device take long to make. So of those that the epoch did not need, few are
@@ -143,10 +155,10 @@ static void leave(struct vv_new_data *s)
 	enum { PART = 32 };
 	size_t used = at_least(s->used);
 
-	s->wanted = used < s->wanted ? s->wanted - (s->wanted - used + PART - 1) / PART : used;
-	s->in_epoch = false;
-	if (!s->is_adjusted)
-		trim(s, s->wanted);
+	s->adjust.wanted = used < s->adjust.wanted ? s->adjust.wanted - (s->adjust.wanted - used + PART - 1) / PART : used;
+	s->adjust.in_epoch = false;
+	if (!s->adjust.is_run)
+		trim(s, s->adjust.wanted);
 }
 
 void vv_new_data_leave(struct varve *v)
@@ -156,9 +168,9 @@ void vv_new_data_leave(struct varve *v)
 	if (!s)
 		return;
 	lock_blocks(s);
-	if (s->in_epoch)
+	if (s->adjust.in_epoch)
 		leave(s);
-	pthread_mutex_unlock(&s->adjusting);
+	pthread_mutex_unlock(&s->adjust.lock);
 }
 
 int vv_new_data_begin(struct vv_layer_writer *p, const struct vv_space *space, int device)
@@ -166,8 +178,8 @@ int vv_new_data_begin(struct vv_layer_writer *p, const struct vv_space *space, i
 	struct vv_new_data *s = &p->v->grains->new_data;
 
 	lock_blocks(s);
-	s->in_epoch = true;
-	pthread_mutex_unlock(&s->adjusting);
+	s->adjust.in_epoch = true;
+	pthread_mutex_unlock(&s->adjust.lock);
 	if (space != s->space) {
 		trim(s, 0);
 		s->device = device;

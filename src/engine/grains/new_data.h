@@ -15,15 +15,17 @@ enum { VV_NEW_DATA_PAGE = 4096, VV_NEW_DATA_BLOCK = 8 << 20 };
 struct vv_new_data {
 	const struct vv_space *space; /* the space of the blocks' memory, */
 	int device;                   /* and one of its devices */
-	/* Of VV_NEW_DATA_BLOCK bytes, used in turn and kept from epoch to epoch. Between epochs a thread
-	 * may add and free some (vv_new_data_adjust). */
+	/* Of VV_NEW_DATA_BLOCK bytes, used in turn and kept from epoch to epoch. */
 	uint8_t **block;
 	size_t n_blocks, blocks_cap;
-	pthread_mutex_t adjusting; /* of block, n_blocks, wanted and in_epoch */
-	size_t wanted;             /* blocks to have between epochs, if memory permits */
-	bool in_epoch;             /* an epoch uses the blocks: nobody else touches them */
-	bool is_adjusted;          /* between epochs; otherwise blocks are freed after each */
-	atomic_uint awaited;       /* calls of the program that wait for `adjusting` */
+	/* Between epochs a thread may add and free some (vv_new_data_adjust). */
+	struct {
+		pthread_mutex_t lock; /* of this, block and n_blocks */
+		size_t wanted;        /* blocks to have between epochs, if memory permits */
+		bool in_epoch;        /* an epoch uses the blocks: nobody else touches them */
+		bool is_run;          /* by a thread; otherwise blocks are freed after each epoch */
+		atomic_uint awaited;  /* calls of the program that wait for the lock, and restarts */
+	} adjust;
 	/* Blocks used in this epoch. */
 	size_t used;
 	/* Maximum number of blocks before data must be stored; 0: no limit. */
@@ -51,6 +53,9 @@ void vv_new_data_expect(struct vv_new_data *s, const struct vv_space *space, int
 /* Between epochs: makes or frees one block, if there are fewer or more than wanted. Any thread may
  * call it. Returns seconds until the next step; INFINITY: nothing is left to do. */
 double vv_new_data_adjust(struct varve *v);
+/* Between these calls no block is made or freed: a restart needs the link and the memory's bandwidth. */
+void vv_new_data_pause(struct varve *v);
+void vv_new_data_resume(struct varve *v);
 /* Empties it for a new epoch. space: the origin of the data. */
 int vv_new_data_begin(struct vv_layer_writer *p, const struct vv_space *space, int device);
 /* Returns contiguous room for the next bytes, at most `want`. Rooms must be filled in the order of

@@ -212,8 +212,8 @@ static bool may_grow(const struct varve *v)
 	return v->ctx.async && strcmp(vv_conf_origin(&v->ctx.conf, "buffer"), "default") == 0;
 }
 
-/* The memory of blocks that are being compressed. It is a part of the buffer. If that has its
- * default size, it is enough for all cores, but little beside the regions. */
+/* The memory of blocks that are being compressed: a part of the buffer. If that has its default
+ * size, it may be more: enough for all cores, but little beside the regions. */
 static uint64_t coding_bytes(const struct varve *v, uint64_t buffer)
 {
 	uint64_t memory = memory_of(v), bytes = (buffer < memory ? buffer : memory) / CODING_SHARE, all = 0, cores;

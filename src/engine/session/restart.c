@@ -392,12 +392,14 @@ int varve_restart(varve *v, uint64_t epoch)
 	vv_tiles_unprotect_all(v);
 	vv_grain_sets_stop_watching(v);
 	vv_redundancy_ask_again(v);
+	vv_new_data_pause(v);
 	if (epoch == VARVE_LATEST) {
 		rc = restart_latest(v);
 	} else {
 		rc = restart_anywhere(v, epoch);
 		rc = rc ? rc : 1;
 	}
+	vv_new_data_resume(v);
 	v->background->metrics.restarts += rc == 1;
 	vv_metrics_file_update(v);
 	if (rc != 1)
@@ -553,8 +555,10 @@ static int restart_into(struct varve *v, struct vv_run_table *t, const struct vv
 	if (rc)
 		return rc;
 	vv_write_protect_begin_syscall(want->to, (size_t)want->len);
+	vv_new_data_pause(v);
 	rc = read_wants(v, &buffers, t, want, 1);
 	vv_device_buffers_finish_close(&buffers);
+	vv_new_data_resume(v);
 	vv_write_protect_end_syscall();
 	return rc;
 }

@@ -60,9 +60,12 @@ static void adjusted(void)
 	vv_new_data_expect(s, &counting, 3, 1 << 20);
 	MUST(adjust_all(v) == 0 && made == LEAST);
 	vv_new_data_expect(s, &counting, 3, 1 << 30);
+	vv_new_data_pause(v);
+	MUST(vv_new_data_adjust(v) > 0 && made == LEAST); /* a restart comes first */
+	vv_new_data_resume(v);
 	MUST(adjust_all(v) == 0 && made == STAGE);
 
-	s->in_epoch = true; /* with little new data */
+	s->adjust.in_epoch = true; /* with little new data */
 	s->used = 1;
 	MUST(isinf(vv_new_data_adjust(v)));
 	vv_new_data_leave(v);
@@ -70,12 +73,12 @@ static void adjusted(void)
 	while (made > LEAST) {
 		size_t before = made;
 
-		s->in_epoch = true;
+		s->adjust.in_epoch = true;
 		vv_new_data_leave(v);
 		adjust_all(v);
 		MUST(before - made <= 4);
 	}
-	s->in_epoch = true; /* with much */
+	s->adjust.in_epoch = true; /* with much */
 	s->used = STAGE - 1;
 	vv_new_data_leave(v);
 	MUST(adjust_all(v) == 0 && made == STAGE - 1);
