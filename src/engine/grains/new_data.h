@@ -12,20 +12,22 @@ enum { VV_NEW_DATA_PAGE = 4096, VV_NEW_DATA_BLOCK = 8 << 20 };
 
 #define VV_NEW_DATA_TAG UINT32_MAX /* for engine/write/block_writer.h: not a tile */
 
+/* Between epochs a thread may add and free blocks (vv_new_data_adjust). */
+struct new_data_adjusting {
+	pthread_mutex_t lock; /* of this, block and n_blocks */
+	size_t wanted;        /* blocks to have between epochs, if memory permits */
+	bool in_epoch;        /* an epoch uses the blocks: nobody else touches them */
+	bool is_run;          /* by a thread; otherwise blocks are freed after each epoch */
+	atomic_uint awaited;  /* calls of the program that wait for the lock, and restarts */
+};
+
 struct vv_new_data {
 	const struct vv_space *space; /* the space of the blocks' memory, */
 	int device;                   /* and one of its devices */
 	/* Of VV_NEW_DATA_BLOCK bytes, used in turn and kept from epoch to epoch. */
 	uint8_t **block;
 	size_t n_blocks, blocks_cap;
-	/* Between epochs a thread may add and free some (vv_new_data_adjust). */
-	struct {
-		pthread_mutex_t lock; /* of this, block and n_blocks */
-		size_t wanted;        /* blocks to have between epochs, if memory permits */
-		bool in_epoch;        /* an epoch uses the blocks: nobody else touches them */
-		bool is_run;          /* by a thread; otherwise blocks are freed after each epoch */
-		atomic_uint awaited;  /* calls of the program that wait for the lock, and restarts */
-	} adjust;
+	struct new_data_adjusting adjust;
 	/* Blocks used in this epoch. */
 	size_t used;
 	/* Maximum number of blocks before data must be stored; 0: no limit. */
