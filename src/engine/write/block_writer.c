@@ -18,8 +18,9 @@
 
 enum {
 	RING_MAX = 64,
-	RING_PLAIN = 9,          /* enough to keep a sink busy that takes plain bytes, */
-	RING_PLAIN_MOST = 17,    /* if many cores make them */
+	RING_PLAIN = 9,          /* enough to keep a sink busy that takes plain bytes */
+	RING_PLAIN_MOST = 17,    /* the same where many cores make them, */
+	PLAIN_MEMORY = 17 << 20, /* in at most so many bytes */
 	RING_MIN = 3,
 	/* in a ring of at most this size, for four threads, all may use large pages */
 	RING_WIDE = 9,
@@ -127,8 +128,9 @@ static void shrink_ring(struct vv_block_writer *f, size_t least)
 
 static size_t plain_size(const struct vv_block_writer *f)
 {
-	size_t n = (size_t)vv_pool_width(f->pool) + 1;
+	size_t n = (size_t)vv_pool_width(f->pool) + 1, fits = PLAIN_MEMORY / f->opt.block;
 
+	n = n < fits ? n : fits;
 	return n < RING_PLAIN ? RING_PLAIN : n < RING_PLAIN_MOST ? n : RING_PLAIN_MOST;
 }
 
