@@ -63,14 +63,16 @@ class _Handle:
         self.lock = threading.RLock()  # of calls that consist of several calls of the library
         self.change = threading.Condition()
         self.inside = 0
-        self.is_closed = False
+        self.is_closing = self.is_closed = False
+        self._open = iter([pointer])  # varve_close takes the pointer from here, once
+        self._results: list[int] = []  # of varve_close
 
     def __enter__(self) -> int:
         """The beginning of a call."""
         if self.pid != os.getpid():
             raise Invalid(f"{self.about} belongs to process {self.pid}; a child of fork opens a session of its own")
         with self.change:
-            if self.is_closed:
+            if self.is_closing:
                 raise Invalid(f"{self.about} is closed; open another one")
             self.inside += 1
         return self.pointer
@@ -81,17 +83,17 @@ class _Handle:
             self.change.notify_all()
 
     def close(self) -> None:
-        """Lets calls of other threads end, then closes."""
+        """Lets calls of other threads end, then closes. Where a KeyboardInterrupt ends it, another call goes on."""
         if self.pid == os.getpid():
             with self.change:
-                if self.is_closed:
-                    return
-                self.is_closed = True
+                self.is_closing = True
                 while self.inside:
                     self.change.wait()
-        rc = native().varve_close(self.pointer)
-        self.memory.clear()
-        check(rc)
+        self._results.extend(map(native().varve_close, self._open))  # one step for Python: no signal comes between the call and its result
+        if self._results:
+            self.memory.clear()
+            self.is_closed = True
+            check(self._results.pop())
 
     def wait_for(self, epoch: int, seconds: float) -> bool:
         with self as pointer:
@@ -120,6 +122,7 @@ class _Done:
         self.handle = handle
         self.function: DoneFunction | None = None
         self.epochs: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self.ended = threading.Event()  # an interrupted join() takes the thread for ended
         self.thread = threading.Thread(target=self._run, name="varve-done", daemon=True)
         self.thread.start()
 
@@ -136,11 +139,12 @@ class _Done:
                     self.function(epoch, error)
             except Exception:
                 sys.excepthook(*sys.exc_info())
+        self.ended.set()
 
     def end(self) -> None:
         self.epochs.put(0)
         if self.thread is not threading.current_thread():
-            self.thread.join()
+            self.ended.wait()
 
 
 _Call = typing.TypeVar("_Call", bound=typing.Callable[..., typing.Any])
@@ -214,7 +218,7 @@ class Session(Parts, collections.abc.MutableMapping):
             warnings.warn(f"{self._handle.about}: {e}", RuntimeWarning, stacklevel=2)
 
     def __repr__(self) -> str:
-        return f"<varve.Session {os.fspath(self._store)!r} {self._lineage!r}{', closed' if self._handle.is_closed else ''}>"
+        return f"<varve.Session {os.fspath(self._store)!r} {self._lineage!r}{', closed' if self._handle.is_closing else ''}>"
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
@@ -550,12 +554,16 @@ class Session(Parts, collections.abc.MutableMapping):
     @property
     def closed(self) -> bool:
         """Has close() been called?"""
-        return self._handle.is_closed
+        return self._handle.is_closing
 
     def close(self) -> None:
         """Waits for the last epoch, and closes the session. Raises the error of the last epoch if no call has raised it yet."""
-        if self._finish.detach() is None:
+        if not self._finish.alive:
             return
         if self._done and self._handle.pid == os.getpid():
             self._done.end()
-        self._handle.close()
+        try:
+            self._handle.close()
+        finally:
+            if self._handle.is_closed:
+                self._finish.detach()

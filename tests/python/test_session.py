@@ -322,6 +322,33 @@ class Lifetime(Case):
             with self.assertRaisesRegex(varve.Invalid, "is closed"):
                 call()
 
+    def test_interrupted_close(self):
+        """A signal ends close() while a function of on_done() goes on. The next close() does the rest."""
+        text = """
+import os, sys, threading, signal, varve
+v, go, told = varve.open(sys.argv[1], 'l'), threading.Event(), []
+v['n'] = 1
+def done(epoch, error):
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    go.wait()
+    told.append((epoch, error))
+v.on_done(done)
+v.checkpoint()
+v.checkpoint()
+try:
+    v.close()
+except KeyboardInterrupt:
+    print('interrupted')
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+threading.Timer(0.3, go.set).start()
+v.close()
+v.close()
+print(told)
+varve.open(sys.argv[1], 'l').close()
+"""
+        done = python(text, self.store, timeout=100)
+        self.assertEqual((done.stdout, done.stderr), ("interrupted\n[(1, None), (2, None)]\n", ""))
+
     def test_forgotten(self):
         v = varve.open(self.store, "l")
         v["x"] = np.arange(5)
