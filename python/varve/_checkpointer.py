@@ -637,37 +637,38 @@ class Checkpointer:
 
             return stored, Filling(stored, stored.leaves(self._objects), present, size)
 
-    def _agree(self, error: Exception | None) -> Exception | None:
-        """The error of this rank, or one that another rank has had."""
-        worst = {type(None): 2, Damaged: 1}.get(type(error), 0)
-        least = self.session._handle.group.least(worst)
-        if error is not None and (least == 1 or worst == 0):
-            return error
-        if least == 2:
-            return None
-        return Damaged("the epoch is damaged on another rank") if least == 1 else Mismatch("another rank could not restart; its message says why")
-
     def _try(self, number: int) -> Damaged | None:
+        try:
+            damage = self._try_to_fill(number)
+        except Exception:
+            self._forget()
+            raise
+        if damage:
+            self._forget()
+        return damage
+
+    def _try_to_fill(self, number: int) -> Damaged | None:
+        """Each step that may fail on one rank alone ends on all ranks alike."""
         error: Exception | None = None
         try:
             stored, filling = self._fill(number)
+            self.session._declare_all(filling.memory)
         except Exception as e:
             error = e
-        error = self._agree(error)
-        if isinstance(error, Damaged):
-            return error
-        if error:
-            raise error
+        damage = self.session._agree(error, Mismatch)
+        if damage:
+            return damage
         try:
-            self.session._declare_all(filling.memory)
             with self.session._handle as pointer:
                 check(native().varve_restart(pointer, number))
         except Damaged as e:
-            self._forget()
             return e
-        filling.finish()
-        self._give(stored, filling)
-        return None
+        try:
+            filling.finish()
+            self._give(stored, filling)
+        except Exception as e:
+            error = e
+        return self.session._agree(error)
 
     def _give(self, stored: Stored, filling: Filling) -> None:
         decoder = Decoder(filling.leaf, filling.leaves_from)

@@ -17,7 +17,7 @@ import weakref
 
 from . import _values
 from ._declare import PLAIN, Memory, memory_of, plain
-from ._native import LATEST, Array, Damaged, Error, Field, Invalid, Mismatch, NotFound, RegionInfo, check, encode, is_interposed, native, options_text
+from ._native import LATEST, Array, Damaged, Error, Field, Invalid, Mismatch, NotFound, PeerFailed, RegionInfo, check, encode, is_interposed, native, options_text
 from ._parts import Parts
 
 _NOTE = operator.attrgetter("note")
@@ -463,13 +463,14 @@ class Session(Parts, collections.abc.MutableMapping):
         return True
 
     def _try_load(self, number: int) -> Damaged | None:
-        damage = None
+        error: Exception | None = None
         try:
             self._make_arrays(number)
-        except Damaged as e:
-            damage = e
-        if not self._handle.group.least(0 if damage else 1):
-            return damage or Damaged(f"epoch {number} is damaged on another process")
+        except Exception as e:
+            error = e
+        damage = self._agree(error)
+        if damage:
+            return damage
         try:
             self.restart(number)
         except Damaged as e:
@@ -491,7 +492,15 @@ class Session(Parts, collections.abc.MutableMapping):
 
     def _older(self, number: int) -> typing.Iterator[int]:
         """The numbers of the epochs before this one that every process has, newest first."""
-        stored = sorted((e.number for e in self._stored() if e.number < number), reverse=True)
+        stored: list[int] = []
+        error: Exception | None = None
+        try:
+            stored = sorted((e.number for e in self._stored() if e.number < number), reverse=True)
+        except Exception as e:
+            error = e
+        damage = self._agree(error)
+        if damage:
+            raise damage
         while True:
             mine = next((n for n in stored if n < number), 0)
             number = self._handle.group.least(mine)
@@ -506,14 +515,23 @@ class Session(Parts, collections.abc.MutableMapping):
 
     def _try_values(self, pointer: int) -> Damaged | None:
         """Takes the values of the epoch. Returns an error if those of any process are damaged."""
-        damage = None
+        error: Exception | None = None
         try:
             self._take_values(pointer)
-        except Damaged as e:
-            damage = e
-        if self._handle.group.least(0 if damage else 1):
-            return None
-        return damage or Damaged(f"the values of another process of epoch {native().varve_epoch(pointer)} are damaged")
+        except Exception as e:
+            error = e
+        return self._agree(error)
+
+    def _agree(self, error: Exception | None, other: type[Error] = PeerFailed) -> Damaged | None:
+        """What all processes make of the error of this one, and of those of others. Damage to an epoch is returned, as another epoch may
+        be tried. Anything else is raised on all of them; `other` is for those that had no such error."""
+        mine = 2 if error is None else 1 if isinstance(error, Damaged) else 0
+        least = self._handle.group.least(mine)
+        if error and mine == 0:
+            raise error
+        if least == 0:
+            raise other("another rank could not restart; its message says why")
+        return error if isinstance(error, Damaged) else Damaged("the epoch is damaged on another rank") if least == 1 else None
 
     def _restart_older(self, pointer: int, damage: Damaged) -> None:
         """The library skips epochs with a damaged array. Here the values of the newest one are damaged."""

@@ -117,6 +117,57 @@ def after_damage(rank, folder):
         raise AssertionError("a rank without the region")
 
 
+def raised(call):
+    """The class of its exception."""
+    try:
+        call()
+    except Exception as e:
+        return type(e)
+
+
+def one_fails(rank, folder):
+    """What fails on rank 1 alone ends the call on both ranks."""
+    from varve import _checkpointer, _group
+    store, text = folder / "store", _checkpointer.nodes_text
+    with varve.Session(store, "values", _group=_group.TorchGroup(), timeout="60s") as v:
+        v["n"] = rank
+        v.checkpoint()
+        v.checkpoint()
+        if rank:
+            v["new"] = 1
+        assert raised(v.restart) is (varve.NotFound if rank else varve.PeerFailed)
+        if rank:
+            del v["new"]
+        assert v.restart() and v["n"] == rank
+        if rank:
+            v._store = folder / "none"
+        assert raised(v.load) is (varve.NotFound if rank else varve.PeerFailed)
+        assert raised(lambda: list(v._older(2))) is (varve.NotFound if rank else varve.PeerFailed)
+    with varve.torch.Checkpointer(store, "state", timeout="60s", log="error") as ck, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        state = {"weights": torch.full((1000,), 1.0), "f": ranks.run, "n": 1}
+        ck.protect(state=state)
+        ck.checkpoint()
+        state["weights"] += 1
+        state["n"] = 2
+        if rank:  # as a text that no version of varve writes
+            _checkpointer.nodes_text = lambda nodes: text({"state": {**nodes["state"], "n": {"$": "torch.dtype", "v": "torch.none"}}})
+        ck.checkpoint()
+        assert ck.restart() and (ck.epoch, state["n"], state["weights"].max()) == (1, 1, 1), ck.epoch
+        assert raised(lambda: ck.restart(2)) is varve.Damaged
+        if rank:
+            state["f"] = ranks.wait
+        assert raised(lambda: ck.restart(1)) is (varve.Mismatch if rank else varve.PeerFailed)
+        state["f"] = ranks.run
+        assert ck.restart(1)
+
+        def refuse(memory):
+            raise varve.NoMemory("out of memory")
+        if rank:
+            ck.session._declare_all = refuse
+        assert raised(lambda: ck.restart(1)) is (varve.NoMemory if rank else varve.Mismatch)
+
+
 def state_dict(n, filled):
     torch.manual_seed(0)
     state = {"w": torch.randn(5, 6).t(), "b": torch.arange(3, dtype=torch.bfloat16), "plain": {"x": 1}, "empty": torch.empty(0, 3), "gaps": torch.randn(6, 6)[:, ::2]}
@@ -246,6 +297,9 @@ class Group(Case):
         layer.chmod(0o644)
         layer.write_bytes(bytes(layer.stat().st_size))
         ranks.run(4, after_damage, folder)
+
+    def test_one_fails(self):
+        ranks.run(2, one_fails, self.folder)
 
     def test_lock(self):
         ranks.run(3, write_while_asked, self.folder)
