@@ -601,7 +601,7 @@ class Checkpointer:
         self._forget()
         with session._handle as pointer:
             session._drop_text(pointer)
-            if check(native().varve_restart(pointer, number)) == 0:  # no region: it only finds the epoch, the same on all ranks
+            if session._handle.call(native().varve_restart, number) == 0:  # no region: it only finds the epoch, the same on all ranks
                 return False
             number = native().varve_epoch(pointer)
         damage = self._try(number)
@@ -659,8 +659,8 @@ class Checkpointer:
         if damage:
             return damage
         try:
-            with self.session._handle as pointer:
-                check(native().varve_restart(pointer, number))
+            with self.session._handle:
+                self.session._handle.call(native().varve_restart, number)
         except Damaged as e:
             return e
         try:

@@ -7,6 +7,8 @@ program may hold this lock while it writes a protected page. It does not wait th
 from __future__ import annotations
 
 import ctypes
+import signal
+import threading
 import typing
 
 import torch
@@ -53,6 +55,59 @@ def _copy(to: torch.Tensor, source: torch.Tensor) -> None:
     to.copy_(source)
 
 
+class _Signals:
+    """Holds Python's signal handlers back until the block ends. A function of the table would return nothing if a handler raised an
+    exception at its very beginning, where it cannot be caught. Python runs handlers on the main thread only."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[int, typing.Any] = {}
+        self._away: list[int] = []  # those to put back
+        self._came: list[int] = []
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        try:
+            for number in signal.valid_signals():
+                handler = signal.getsignal(number)
+                if callable(handler):
+                    self._handlers[number] = handler
+                    self._away.append(number)
+                    signal.signal(number, self._note)
+        except BaseException:
+            self._put_back()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._put_back()
+        finally:
+            self._handle()
+
+    def _note(self, number: int, _frame: typing.Any) -> None:
+        if number not in self._came:
+            self._came.append(number)
+
+    def _put_back(self) -> None:
+        """All of them, even if one of them is called already and raises an exception."""
+        try:
+            while self._away:
+                signal.signal(self._away[-1], self._handlers[self._away[-1]])
+                self._away.pop()
+        finally:
+            if self._away:
+                self._put_back()
+
+    def _handle(self) -> None:
+        try:
+            while self._came:
+                number = self._came.pop(0)
+                self._handlers[number](number, None)
+        finally:
+            if self._came:
+                self._handle()
+
+
 class _Channel:
     """A gloo group of its own, and the operation in progress."""
 
@@ -90,7 +145,11 @@ class TorchGroup(Group):
     def open(self, *arguments: typing.Any) -> int:
         function = native().varve_open_comm
         function.argtypes = [ctypes.POINTER(_Comm), *[ctypes.c_char_p] * 3, _out]
-        return function(ctypes.byref(self._comm), *arguments)
+        return self.call(function, ctypes.byref(self._comm), *arguments)
+
+    def call(self, function: typing.Callable[..., typing.Any], *arguments: typing.Any) -> typing.Any:
+        with _Signals():
+            return function(*arguments)
 
     def least(self, number: int) -> int:
         box = torch.tensor([number], device="cpu")
@@ -102,9 +161,9 @@ class TorchGroup(Group):
         function = getattr(self, f"_{name}")
 
         def call(ctx: int, *arguments: typing.Any) -> typing.Any:
-            channel = self._channels[ctx]
-            called.by_library = True
+            channel, before = self._channels[ctx], getattr(called, "by_library", False)
             try:
+                called.by_library = True
                 if name in ("test", "message", "absent", "close"):
                     return function(channel, *arguments)
                 arguments[-1][0] = 1  # one operation at a time, so any number will do
@@ -114,7 +173,7 @@ class TorchGroup(Group):
                 channel.message.value = f"torch.distributed: {type(e).__name__}: {e}".encode()[:500]
                 return _PEER if _RESULTS.get(name, _int) is _int else None
             finally:
-                called.by_library = False
+                called.by_library = before
         return call
 
     def _bcast(self, c: _Channel, p: int, length: int, root: int) -> None:

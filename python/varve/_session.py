@@ -45,6 +45,10 @@ class Group:
         """varve_open, or its collective form."""
         return native().varve_open(*arguments)
 
+    def call(self, function: typing.Callable[..., typing.Any], *arguments: typing.Any) -> typing.Any:
+        """Calls a function of the library in which the processes meet."""
+        return function(*arguments)
+
     def least(self, number: int) -> int:
         """The least of the numbers of all processes."""
         return number
@@ -89,15 +93,20 @@ class _Handle:
                 self.is_closing = True
                 while self.inside:
                     self.change.wait()
-        self._results.extend(map(native().varve_close, self._open))  # one step for Python: no signal comes between the call and its result
+        # one step for Python: no signal comes between the call and its result
+        self.group.call(self._results.extend, map(native().varve_close, self._open))
         if self._results:
             self.memory.clear()
             self.is_closed = True
             check(self._results.pop())
 
+    def call(self, function: typing.Callable[..., int], *arguments: typing.Any) -> int:
+        """The result of a function of the library in which the processes meet."""
+        return check(self.group.call(function, self.pointer, *arguments))
+
     def wait_for(self, epoch: int, seconds: float) -> bool:
-        with self as pointer:
-            return check(native().varve_wait_for(pointer, epoch, seconds)) == 1
+        with self:
+            return self.call(native().varve_wait_for, epoch, seconds) == 1
 
 
 called = threading.local()  # by_library: this thread is in a function that the library has called
@@ -303,7 +312,7 @@ class Session(Parts, collections.abc.MutableMapping):
         """
         with self._handle as pointer:
             self._write_text(pointer)
-            check(native().varve_checkpoint(pointer))
+            self._handle.call(native().varve_checkpoint)
             epoch = native().varve_epoch(pointer)
         if self._done:
             self._done.epochs.put(epoch)
@@ -351,8 +360,8 @@ class Session(Parts, collections.abc.MutableMapping):
 
     def due(self) -> bool:
         """Is a checkpoint due, by the options interval, overhead and mtbf, or on request? Without these options always."""
-        with self._handle as pointer:
-            return check(native().varve_due(pointer)) == 1
+        with self._handle:
+            return self._handle.call(native().varve_due) == 1
 
     @property
     def epoch(self) -> int:
@@ -414,7 +423,7 @@ class Session(Parts, collections.abc.MutableMapping):
         number = self._number(epoch)
         with self._handle as pointer:
             self._drop_text(pointer)
-            if check(native().varve_restart(pointer, number)) == 0:
+            if self._handle.call(native().varve_restart, number) == 0:
                 return False
             damage = self._try_values(pointer)
             if damage and epoch is not None:
@@ -445,7 +454,7 @@ class Session(Parts, collections.abc.MutableMapping):
                 del self[name]
             with self._handle as pointer:
                 self._drop_text(pointer)
-                if check(native().varve_restart(pointer, LATEST)) == 0:
+                if self._handle.call(native().varve_restart, LATEST) == 0:
                     self.update(declared)
                     return False
                 number = native().varve_epoch(pointer)
@@ -538,7 +547,7 @@ class Session(Parts, collections.abc.MutableMapping):
         for e in self._older(native().varve_epoch(pointer)):
             warnings.warn(f"{damage}; epoch {e} is tried", RuntimeWarning, stacklevel=4)
             try:
-                check(native().varve_restart(pointer, e))
+                self._handle.call(native().varve_restart, e)
             except Damaged as older:
                 damage = older
                 continue

@@ -8,6 +8,7 @@ import os
 import pathlib
 import random
 import runpy
+import signal
 import sys
 import tempfile
 import threading
@@ -168,6 +169,37 @@ def one_fails(rank, folder):
         assert raised(lambda: ck.restart(1)) is (varve.NoMemory if rank else varve.Mismatch)
 
 
+def signals(rank, folder):
+    """No handler of a signal runs in a function that the library has called: its exception would be lost, and the function's result, too."""
+    from varve import _group
+    came, inside = [], []
+
+    def handler(number, frame):
+        came.append(number)
+        while frame:
+            if frame.f_code.co_filename == _group.__file__ and frame.f_code.co_name == "call" and "channel" in frame.f_code.co_varnames:
+                inside.append(number)
+            frame = frame.f_back
+    signal.signal(signal.SIGALRM, handler)
+    with varve.torch.Checkpointer(folder / "store", "signals", keep=3, mode="sync") as ck:
+        ck.protect(weights=torch.ones(1 << 16))
+        signal.setitimer(signal.ITIMER_REAL, 1e-3, 1e-3)
+        for step in range(30):
+            ck.checkpoint()
+        assert ck.restart()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        assert came and not inside, (len(came), len(inside))
+        group, before = ck._handle.group, signal.getsignal(signal.SIGINT)
+        try:
+            done = []
+            group.call(lambda: [os.kill(os.getpid(), signal.SIGINT), time.sleep(0.01), done.append(1)])
+            raise AssertionError("no exception")
+        except KeyboardInterrupt:
+            assert done
+        assert signal.getsignal(signal.SIGINT) is before and signal.getsignal(signal.SIGALRM) is handler
+        ck.checkpoint()
+
+
 def state_dict(n, filled):
     torch.manual_seed(0)
     state = {"w": torch.randn(5, 6).t(), "b": torch.arange(3, dtype=torch.bfloat16), "plain": {"x": 1}, "empty": torch.empty(0, 3), "gaps": torch.randn(6, 6)[:, ::2]}
@@ -300,6 +332,9 @@ class Group(Case):
 
     def test_one_fails(self):
         ranks.run(2, one_fails, self.folder)
+
+    def test_signals(self):
+        ranks.run(2, signals, self.folder)
 
     def test_lock(self):
         ranks.run(3, write_while_asked, self.folder)
