@@ -18,6 +18,7 @@ from ._native import Invalid, native
 from ._session import Group, called
 
 _NOBODY = 2**32 - 1
+_SIGNALS = sorted(map(int, signal.valid_signals()))
 _PEER = -11
 _SIGN = -2**63
 _int, _u32, _u64, _size, _void = ctypes.c_int, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p
@@ -68,7 +69,7 @@ class _Signals:
         if threading.current_thread() is not threading.main_thread():
             return
         try:
-            for number in signal.valid_signals():
+            for number in _SIGNALS:
                 handler = signal.getsignal(number)
                 if callable(handler):
                     self._handlers[number] = handler
@@ -130,6 +131,21 @@ class _Channel:
         self.after = None
         return 1
 
+    def close(self) -> None:
+        works, group = self.works, self.group
+        self.works, self.after, self.group = [], None, None
+        if not works:  # else the end of the group would wait for ranks that may be missing
+            _destroy(group)
+
+
+def _destroy(group: typing.Any) -> None:
+    """Ends the threads and connections of a group, unless the program has ended all groups already."""
+    try:
+        if group is not None and dist.is_initialized():
+            dist.destroy_process_group(group)
+    except (RuntimeError, ValueError, AssertionError):
+        pass
+
 
 class TorchGroup(Group):
     """All ranks of torch.distributed. Operations use gloo groups of their own, whatever backend the program uses."""
@@ -155,6 +171,12 @@ class TorchGroup(Group):
         box = torch.tensor([number], device="cpu")
         dist.all_reduce(box, dist.ReduceOp.MIN, group=self._least)
         return int(box)
+
+    def close(self) -> None:
+        for channel in self._channels.values():
+            channel.close()
+        least, self._least = self._least, None
+        _destroy(least)
 
     def _guard(self, name: str) -> typing.Callable[..., typing.Any]:
         """A function of the table. No exception leaves it."""
@@ -219,4 +241,4 @@ class TorchGroup(Group):
         return None
 
     def _close(self, c: _Channel) -> None:
-        c.works, c.after, c.group = [], None, None
+        c.close()

@@ -49,6 +49,9 @@ class Group:
         """Calls a function of the library in which the processes meet."""
         return function(*arguments)
 
+    def close(self) -> None:
+        """After varve_close, or a varve_open that failed."""
+
     def least(self, number: int) -> int:
         """The least of the numbers of all processes."""
         return number
@@ -98,6 +101,7 @@ class _Handle:
         if self._results:
             self.memory.clear()
             self.is_closed = True
+            self.group.close()
             check(self._results.pop())
 
     def call(self, function: typing.Callable[..., int], *arguments: typing.Any) -> int:
@@ -207,7 +211,11 @@ class Session(Parts, collections.abc.MutableMapping):
         if options.get("mode") is None and "VARVE_MODE" not in os.environ and not is_interposed():
             options["mode"] = "sync"
         self._store, self._lineage, self._options = store, lineage, options
-        check(group.open(encode("store", store), encode("lineage", lineage), options_text(options), ctypes.byref(pointer)))
+        try:
+            check(group.open(encode("store", store), encode("lineage", lineage), options_text(options), ctypes.byref(pointer)))
+        except Exception:
+            group.close()
+            raise
         self._handle = _Handle(typing.cast(int, pointer.value), f"the session of lineage '{lineage}'", group)
         self._arrays: dict[str, typing.Any] = {}
         self._plain: dict[str, typing.Any] = {}

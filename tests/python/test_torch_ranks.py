@@ -200,6 +200,19 @@ def signals(rank, folder):
         ck.checkpoint()
 
 
+def again_and_again(rank, folder):
+    """A session that is closed, or could not be opened, leaves no connection and no thread behind."""
+    counts = []
+    for i in range(6):
+        with varve.torch.Checkpointer(folder / "store", "again") as ck:
+            ck.protect(weights=torch.ones(1000))
+            ck.checkpoint()
+        assert raised(lambda: varve.torch.Checkpointer(folder / "store", "again", no_such_option=1)) is varve.Invalid
+        torch.distributed.barrier()
+        counts.append([len(os.listdir(f"/proc/self/{what}")) for what in ("fd", "task")])
+    assert counts[-1] == counts[1], counts
+
+
 def state_dict(n, filled):
     torch.manual_seed(0)
     state = {"w": torch.randn(5, 6).t(), "b": torch.arange(3, dtype=torch.bfloat16), "plain": {"x": 1}, "empty": torch.empty(0, 3), "gaps": torch.randn(6, 6)[:, ::2]}
@@ -332,6 +345,9 @@ class Group(Case):
 
     def test_one_fails(self):
         ranks.run(2, one_fails, self.folder)
+
+    def test_again(self):
+        ranks.run(2, again_and_again, self.folder)
 
     def test_signals(self):
         ranks.run(2, signals, self.folder)
