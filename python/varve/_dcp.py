@@ -243,7 +243,7 @@ class Reader(_storage.StorageReader):  # type: ignore[misc,name-defined]
         """2.x: the checkpoint_id of dcp.load() is the label of an epoch, or its number."""
         if checkpoint_id is not None:
             text = os.fspath(checkpoint_id)
-            self._which = int(text) if text.isdigit() else text
+            self._which = int(text) if text.isdecimal() else text
         self._epoch = None
 
     @classmethod
@@ -276,7 +276,7 @@ class Reader(_storage.StorageReader):  # type: ignore[misc,name-defined]
                 for row in top["items"]:
                     self._take(rank, row, tensors)
                 data = Decoder(_refuse_leaf).decode(top["planner"])
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+            except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RuntimeError) as e:
                 raise Damaged(f"{where}: '{ITEMS}' is not the text that varve.torch writes: {e}") from None
             planned = {**planned, **data} if isinstance(planned, dict) and isinstance(data, dict) else data if planned is None else planned
         for name, entry in tensors.items():
@@ -294,6 +294,8 @@ class Reader(_storage.StorageReader):  # type: ignore[misc,name-defined]
             self._items[_metadata.MetadataIndex(name)] = _Item(rank, None, row["region"])
             return
         path, region, offset, dtype, shape, stride, device, flags = row["view"]
+        if {*map(type, (offset, *shape, *stride))} != {int}:
+            raise ValueError("a tensor without a place")
         view = View(path, region, offset, dtype, tuple(shape), tuple(stride), device, flags)
         entry = tensors.get(name)
         if entry is None:
@@ -346,22 +348,24 @@ class Reader(_storage.StorageReader):  # type: ignore[misc,name-defined]
         if to.numel():
             try:
                 self._read_part(epoch, source, list(item.storage_offsets), list(item.lengths), to)
-            except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as e:
+            except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RuntimeError) as e:
                 raise Damaged(f"'{ITEMS}' of {epoch!r} is not the text that varve.torch writes: {e}") from None
         planner.commit_tensor(item, target)
 
     def _read_part(self, epoch: Epoch, view: View, start: list[int], count: list[int], to: torch.Tensor) -> None:
         """Reads the wanted rows only, straight into the tensor if it takes them as they are stored."""
+        if not len(view.shape) == len(view.stride) == len(start) == len(count) or min(view.stride, default=0) < 0:
+            raise ValueError(f"'{view.path}' has impossible strides")
         size = torch.empty(0, dtype=dtype_of(view.dtype)).element_size()
         first = view.offset + sum(s * n for s, n in zip(start, view.stride)) * size
         part = View(view.path, view.region, 0, view.dtype, tuple(count), view.stride, "", "")
         length = part.span(size)
         same = str(to.dtype) == view.dtype and tuple(to.shape) == tuple(count) and not to.is_conj()
         straight = same and to.is_contiguous() and length == to.numel() * size and _in_order(tuple(count), view.stride)
-        buffer = None if straight else torch.empty(length, dtype=torch.uint8)
         region = epoch[typing.cast(str, view.region)]
-        if not isinstance(region, Region) or first < 0 or first + length > region.nbytes:
+        if not isinstance(region, Region) or first < 0 or length < 1 or first + length > region.nbytes:
             raise Damaged(f"'{view.path}' of {epoch!r} is not inside its region")
+        buffer = None if straight else torch.empty(length, dtype=torch.uint8, device="cpu")
         address = to.data_ptr() if buffer is None else buffer.data_ptr()
         check(native().varve_reader_read(epoch._reader.pointer, epoch.number, epoch._rank, encode("name", region.name), first, length, address))
         if buffer is not None:
@@ -376,10 +380,14 @@ def _covers(entry: typing.Any) -> bool:
             return False
     if sum(math.prod(sizes) for _, sizes in boxes) != math.prod(entry.size):
         return False
-    boxes = sorted(box for box in boxes if 0 not in box[1])
+    boxes = [box for box in boxes if 0 not in box[1]]
+    if not len(entry.size):
+        return len(boxes) == 1
+    cut = max(range(len(entry.size)), key=lambda d: len({at[d] for at, _ in boxes}))  # the dimension with the most pieces
+    boxes.sort(key=lambda box: box[0][cut])
     for i, (at, sizes) in enumerate(boxes):
         for other, its in itertools.islice(boxes, i + 1, None):
-            if other and other[0] >= at[0] + sizes[0]:
+            if other[cut] >= at[cut] + sizes[cut]:
                 break
             if all(a < b + m and b < a + n for a, n, b, m in zip(at, sizes, other, its)):
                 return False

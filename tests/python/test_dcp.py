@@ -6,10 +6,12 @@ import copy
 import dataclasses
 import enum
 import io
+import itertools
 import json
 import pathlib
 import sys
 import tempfile
+import time
 import types
 import typing
 import unittest
@@ -192,6 +194,7 @@ def modules():
 
 sys.modules.update(modules())
 import torch.distributed.checkpoint as stub  # noqa: the stand-in
+from varve import _dcp
 from varve.torch import Reader, Writer
 
 P, M = stub.planner, stub.metadata
@@ -326,6 +329,10 @@ class Protocol(unittest.TestCase):
                 metadata, _ = load(again, reader)
                 self.assertTrue(all(torch.equal(again[k], v) if isinstance(v, torch.Tensor) else again[k] == repr(v) for k, v in state.items()))
                 self.assertEqual(metadata.planner_data["a.w"], ("a", "w"))
+            reader = Reader(store, "l")
+            reader.reset("\N{SUPERSCRIPT TWO}")  # a label: int() does not take this digit
+            with self.assertRaises(varve.NotFound):
+                reader.read_metadata()
             for lineage, which in (("none", None), ("l", 9), ("l", "nothing")):
                 with self.assertRaises(varve.NotFound):
                     Reader(store, lineage, which).read_metadata()
@@ -347,6 +354,11 @@ class Protocol(unittest.TestCase):
             lower = {**row, "at": [1, 0], "shape": [2, 3]}
             cases = {"whole": [row], "equal": [row, row], "part": [shrunk], "outside": [{**row, "at": [1, 0]}], "overlap": [shrunk, lower],
                      "region": [{**row, "view": ["a", None, *row["view"][2:]]}], "stride": [{**row, "view": [*row["view"][:5], ["x", 1], *row["view"][6:]]}]}
+            for stride in ([1 << 50, 1], [3], [3, 1, 1], [-3, 1], [1 << 70, 1], [3, 2]):
+                cases[f"stride{len(cases)}"] = [{**row, "view": [*row["view"][:5], stride, *row["view"][6:]]}]
+            for offset in (-4, 4, 1 << 70, "x"):
+                cases[f"offset{len(cases)}"] = [{**row, "view": ["a", "a", offset, *row["view"][3:]]}]
+            cases["size"] = [{**row, "size": [1 << 70, 3]}]
             for name, rows in cases.items():
                 with varve.open(store, name) as v:
                     v["a"] = held
@@ -360,6 +372,18 @@ class Protocol(unittest.TestCase):
                     continue
                 with self.assertRaises(varve.Damaged, msg=name):
                     load(found, Reader(store, name))
+
+    def test_many_pieces(self):
+        """Of a tensor cut along any dimension."""
+        n = 8000
+        for size, wide in (([n, 4], [1, 4]), ([4, n], [4, 1]), ([2, n, 2], [2, 1, 2]), ([120, 120], [2, 1])):
+            starts = itertools.product(*(range(0, m, w) for m, w in zip(size, wide)))
+            chunks = [M.ChunkStorageMetadata(torch.Size(at), torch.Size(wide)) for at in starts]
+            begin = time.process_time()
+            self.assertTrue(_dcp._covers(M.TensorStorageMetadata(None, torch.Size(size), chunks)))
+            self.assertLess(time.process_time() - begin, 5, size)  # a twentieth of that on an idle machine
+            double = chunks[:-1] + [M.ChunkStorageMetadata(torch.Size([0] * len(size)), torch.Size(wide[::-1] if len(set(size)) == 1 else wide))]
+            self.assertFalse(_dcp._covers(M.TensorStorageMetadata(None, torch.Size(size), double)), size)
 
     def test_async(self):
         """The state changes while the thread saves its copy. Each epoch has the label of its own call, though calls overlap."""
