@@ -230,7 +230,7 @@ def _facts_of(kind: tuple) -> tuple | None:
     """What _FACTS are of a tensor that is a whole region of this kind. None: there is none, or it is not looked at in passes."""
     dtype, shape, stride, *_ = kind
     known = getattr(torch, dtype.removeprefix("torch."), None)
-    whole = known is not None and known in BY_DTYPE and not known.is_complex and len(shape) <= MAX_DIMS and 0 not in shape
+    whole = isinstance(known, torch.dtype) and known in BY_DTYPE and not known.is_complex and len(shape) <= MAX_DIMS and 0 not in shape
     return (known, shape, True, False) if whole and stride == _contiguous(shape) else None
 
 
@@ -254,7 +254,7 @@ class Filling:
         self._mine = dict(zip(present.paths, present.tensors))
         try:
             self._place()
-        except (ValueError, RuntimeError, OverflowError) as e:
+        except (ValueError, TypeError, RuntimeError, OverflowError) as e:
             raise Damaged(f"{stored.where}: the places of its tensors are impossible: {e}") from None
 
     def _usual(self) -> list[int]:

@@ -1,6 +1,7 @@
 """Files of safetensors: eight bytes with the length of a header, the header in JSON, and the bytes of the tensors."""
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -39,12 +40,13 @@ def load(path: str | os.PathLike) -> dict[str, torch.Tensor]:
         try:
             header = json.loads(file.read(length).decode())
             places = [_place(name, row, size - 8 - length) for name, row in header.items() if name != "__metadata__"]
-            return {name: _read(file, 8 + length + start, dtype, shape) for name, dtype, shape, start in places}
+            _check_order(places, size - 8 - length)
+            return {name: _read(file, 8 + length + start, dtype, shape) for name, dtype, shape, start, _ in places}
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, RuntimeError, OverflowError) as e:
             raise Damaged(f"'{os.fspath(path)}' is no file of safetensors: {e}") from None
 
 
-def _place(name: str, row: dict[str, typing.Any], room: int) -> tuple[str, torch.dtype, list[int], int]:
+def _place(name: str, row: dict[str, typing.Any], room: int) -> tuple[str, torch.dtype, list[int], int, int]:
     dtype, shape, (start, end) = _BY_NAME.get(row["dtype"]), row["shape"], row["data_offsets"]
     if dtype is None:
         raise ValueError(f"tensor '{name}' has dtype {row['dtype']!r}, which this PyTorch does not have")
@@ -55,7 +57,18 @@ def _place(name: str, row: dict[str, typing.Any], room: int) -> tuple[str, torch
         bytes_ *= n
     if end - start != bytes_ or end > room:
         raise ValueError(f"tensor '{name}' of {bytes_} bytes is not at {start} to {end} of {room} bytes")
-    return name, dtype, shape, start
+    return name, dtype, shape, start, end
+
+
+def _check_order(places: list[tuple[str, torch.dtype, list[int], int, int]], room: int) -> None:
+    """Each byte belongs to one tensor. Else a small file could ask for any amount of memory, or hide something."""
+    at = 0
+    for name, _, _, start, end in sorted(places, key=lambda place: place[3:]):
+        if start != at:
+            raise ValueError(f"tensor '{name}' begins at {start}, and the tensors before it end at {at}")
+        at = end
+    if at != room:
+        raise ValueError(f"its tensors end at {at} of {room} bytes")
 
 
 def _read(file: io.BufferedReader, start: int, dtype: torch.dtype, shape: list[int]) -> torch.Tensor:
@@ -105,8 +118,9 @@ def save(obj: typing.Any, path: str | os.PathLike) -> list[str]:
 
 def _publish(path: str, header: bytes, tensors: list[torch.Tensor]) -> None:
     part = f"{path}.part"
+    file = open(part, "wb")
     try:
-        with open(part, "wb") as file:
+        with file:
             file.write(header)
             for t in tensors:
                 t = t.detach().cpu().resolve_conj().resolve_neg().contiguous()
@@ -116,7 +130,7 @@ def _publish(path: str, header: bytes, tensors: list[torch.Tensor]) -> None:
             os.fsync(file.fileno())
         os.replace(part, path)
     except BaseException:
-        if os.path.exists(part):
+        with contextlib.suppress(OSError):
             os.unlink(part)
         raise
     folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY)

@@ -609,6 +609,23 @@ class Damage(Case):
         self.assertGreater(refused, 100)
 
 
+    def test_no_dtype(self):
+        """A name that the module torch has, but not for a dtype."""
+        for dtype in ("torch.__all__", "torch.load", "torch.nn"):
+            lineage = dtype.replace("torch.", "d")
+            varve.torch.save({"a": torch.arange(12.0)}, self.place(lineage))
+            e = varve.Store(self.store)[lineage][-1]
+            texts = {n: json.loads(e[n].read_bytes()) for n in (_checkpointer.NODES, _checkpointer.VIEWS)}
+            texts[_checkpointer.VIEWS]["kinds"][0][0] = dtype
+            with varve.open(self.store, lineage) as v:
+                v["a"] = np.arange(12, dtype="f4")
+                with v._handle as pointer:
+                    for name, value in texts.items():
+                        v._write(pointer, name, json.dumps(value).encode())
+                v.checkpoint()
+            with self.assertRaises(varve.Damaged):
+                varve.torch.load(f"{self.place(lineage)}@2")
+
     def test_elements_without_region(self):
         """A damaged text may say that a tensor with elements has no region. It is no tensor of any bytes."""
         varve.torch.save({"a": torch.arange(12.0), "empty": torch.empty(0, 3)}, self.place())
@@ -656,6 +673,14 @@ class Safetensors(Case):
             varve.torch.save_safetensors({"a": torch.zeros(3)}, path)
         self.assertEqual((os.listdir(self.folder), varve.torch.load_safetensors(path)["a"].tolist()), ([path.name], [1, 1, 1]))
 
+    def test_not_written(self):
+        """The error is that of the file, not that of tidying up."""
+        part = self.folder / "x.part"
+        part.mkdir()
+        with self.assertRaises(IsADirectoryError) as caught:
+            varve.torch.save_safetensors({"a": torch.ones(3)}, self.folder / "x")
+        self.assertIsNone(caught.exception.__context__)
+
     def test_refused(self):
         for value, word in (({"x": torch.ones(2, dtype=torch.complex64)}, "complex64"), ({"a": {"b": torch.ones(1)}, "a.b": torch.ones(1)}, "two tensors")):
             with self.assertRaisesRegex(varve.Invalid, word):
@@ -677,6 +702,16 @@ class Safetensors(Case):
         for shape in ([0, 2**62, 2**62], [0, 2**64], [2**64, 0]):
             text = json.dumps({"a": {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}}).encode()
             texts.append(len(text).to_bytes(8, "little") + text)
+        row = lambda start, end: {"dtype": "U8", "shape": [end - start], "data_offsets": [start, end]}
+        for places, fine in (([(4, 8), (0, 4), (4, 4)], True), ([(0, 8), (0, 8)], False), ([(0, 4), (3, 8)], False), ([(0, 4), (5, 8)], False), ([(1, 8)], False),
+                             ([(0, 7)], False), ([], False)):
+            text = json.dumps({f"t{i}": row(*place) for i, place in enumerate(places)}).encode()
+            path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(range(8)))
+            if fine:
+                self.assertEqual([t.tolist() for t in varve.torch.load_safetensors(path).values()], [[4, 5, 6, 7], [0, 1, 2, 3], []])
+                continue
+            with self.assertRaisesRegex(varve.Damaged, "begins at|end at", msg=str(places)):
+                varve.torch.load_safetensors(path)
         for text in texts:
             path.write_bytes(text)
             try:
