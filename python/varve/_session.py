@@ -140,6 +140,7 @@ class _Done:
         self.thread.start()
 
     def _run(self) -> None:
+        called.by_library = True  # close() waits for calls of this thread
         while epoch := self.epochs.get():
             error = None
             try:

@@ -422,6 +422,36 @@ class Waiting(Case):
                 v.checkpoint()
         self.assertEqual([(e, error) for e, error, _ in told], [(1, None), (2, None), (3, None)])
 
+    def test_forgotten(self):
+        """The garbage collector finds a session on the thread that waits for its epochs."""
+        text = """
+import gc, sys, threading, time, varve
+from varve import _session
+dropped = threading.Event()
+check = _session.check
+def collect(rc):
+    if threading.current_thread().name == 'varve-done':
+        dropped.wait(60)
+        gc.collect()
+    return check(rc)
+gc.disable()
+v = varve.open(sys.argv[1], 'l')
+v['n'], v.itself = 1, v
+v.on_done(lambda epoch, error: None)
+handle = v._handle
+_session.check = collect
+v.checkpoint()
+del v
+dropped.set()
+end = time.monotonic() + 20
+while not handle.is_closed and time.monotonic() < end:
+    time.sleep(0.01)
+print(handle.is_closed, flush=True)
+import os
+os._exit(0)
+"""
+        self.assertEqual(python(text, self.store, timeout=100).stdout, "True\n")
+
     def test_done_fails(self):
         done = python("import sys, varve\nwith varve.open(sys.argv[1], 'l') as v:\n v['n'] = 1; v.on_done(lambda e, err: 1 // 0); v.checkpoint()", self.store)
         self.assertEqual(done.returncode, 0)
