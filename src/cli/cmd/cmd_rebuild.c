@@ -251,13 +251,18 @@ static void tell_epoch(struct rebuild *b, uint64_t epoch, const char *scheme, si
 		vv_out_printf(&job->out, "bears the loss of %d more store%s\n", survives, survives == 1 ? "" : "s");
 }
 
+static bool is_damaged(const struct vv_parity_object *o)
+{
+	return o->there && (o->bad || o->has_other);
+}
+
 /* With --dry-run --scan, objects are read in search of damage. *damaged: their number. */
 static int look(const struct rebuild *b, struct vv_parity_job *j, size_t *damaged)
 {
 	int rc = b->dry && b->scan ? vv_parity_scan_run(&b->sets.io, j) : 0;
 
-	for (size_t i = 0; i < j->head.n_layers; i++)
-		*damaged += (j->data[i].bad != NULL) + (j->parity[i].bad != NULL);
+	for (size_t i = 0; b->dry && b->scan && i < j->head.n_layers; i++)
+		*damaged += is_damaged(&j->data[i]) + is_damaged(&j->parity[i]);
 	return rc;
 }
 

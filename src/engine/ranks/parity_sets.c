@@ -4,6 +4,7 @@
 #include "base/search.h"
 #include "engine/ranks/exchange.h"
 #include "engine/ranks/parity_file.h"
+#include "engine/ranks/parity_fit.h"
 #include "engine/ranks/parity_scan.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -263,23 +264,92 @@ static void free_loader(struct loader *l)
 	*l = (struct loader){ 0 };
 }
 
-static void locate(const struct vv_parity_sets *s, struct vv_parity_object *o, uint64_t layer, uint32_t ranks)
-{
-	size_t at = find(s, layer, ranks);
+struct locator {
+	const struct vv_parity_sets *s;
+	struct owner { /* of each rank's layer and parity */
+		struct vv_parity_job *job; /* or NULL */
+		size_t member;
+	} *owner;
+	uint32_t ranks;
+	size_t first, end; /* the holders of this epoch, */
+	uint64_t *fit;     /* and how well their objects fit */
+};
 
-	o->there = at < s->n;
-	o->place = o->there ? s->v[at].place : 0;
+static const struct owner *owner_of(const struct locator *l, const struct vv_parity_holder *h)
+{
+	static const struct owner none;
+	uint32_t rank = vv_run_rank(h->layer);
+	const struct owner *o = rank < l->ranks ? &l->owner[rank] : &none;
+
+	return o->job && h->ranks && h->ranks != o->job->head.n_ranks ? &none : o;
 }
 
-static void locate_all(const struct vv_parity_sets *s, struct vv_parity_job *j)
+static int new_locator(struct locator *l, const struct loader *from, uint64_t epoch)
 {
-	j->has_digests = true;
-	for (size_t i = 0; i < j->head.n_layers; i++) {
-		uint64_t layer = vv_run_layer(j->head.epoch, j->head.layer[i].rank);
+	*l = (struct locator){ .s = from->s, .first = end_of_epoch(from->s, epoch - 1), .end = end_of_epoch(from->s, epoch) };
+	for (size_t i = 0; i < from->n; i++)
+		l->ranks = from->v[i].head.n_ranks > l->ranks ? from->v[i].head.n_ranks : l->ranks;
+	l->owner = vv_mem_new(l->ranks, sizeof(*l->owner));
+	l->fit = vv_mem_new(l->end - l->first, sizeof(*l->fit));
+	for (size_t i = 0; l->owner && i < from->n; i++)
+		for (size_t k = 0; k < from->v[i].head.n_layers; k++)
+			l->owner[from->v[i].head.layer[k].rank] = (struct owner){ &from->v[i], k };
+	return l->owner && l->fit ? 0 : VV_ENOMEM;
+}
 
-		locate(s, &j->data[i], layer, 0);
-		locate(s, &j->parity[i], layer, j->head.n_ranks);
+/* Each process looks at the objects in its own stores, and learns how those of the others fit. */
+static int look_at_holders(const struct locator *l, int rc)
+{
+	const struct vv_parity_sets *s = l->s;
+
+	for (size_t i = l->first; rc == 0 && i < l->end; i++) {
+		const struct vv_lineage *lin = vv_parity_build_lineage(&s->io, s->v[i].place);
+		const struct owner *o = owner_of(l, &s->v[i]);
+		enum vv_parity_fit fit = VV_PARITY_UNSEEN;
+
+		if (lin && o->job)
+			rc = vv_parity_fit_find(lin, o->job, o->member, s->v[i].ranks != 0, &fit);
+		l->fit[i - l->first] = fit;
 	}
+	if (!s->io.group)
+		return rc;
+	rc = vv_group_agree(s->io.group, s->io.group->comm, rc);
+	return rc ? rc : vv_group_sum(s->io.group, s->io.group->comm, 0, l->fit, l->end - l->first);
+}
+
+/* The first holder that fits, or else one whose object may have intact blocks. */
+static void locate(struct vv_parity_object *o, uint32_t place, uint64_t fit)
+{
+	bool better = fit > o->fit && fit > VV_PARITY_STALE;
+	uint32_t worse = better ? o->place : place;
+
+	if (better ? o->there : fit == VV_PARITY_STALE || fit == VV_PARITY_DAMAGED) {
+		o->has_other = true;
+		o->other = worse;
+	}
+	if (better) {
+		o->there = true;
+		o->place = place;
+		o->fit = (uint8_t)fit;
+	}
+}
+
+static int locate_all(struct loader *from, uint64_t epoch)
+{
+	struct locator l;
+	int rc = look_at_holders(&l, new_locator(&l, from, epoch));
+
+	for (size_t i = 0; i < from->n; i++)
+		from->v[i].has_digests = true;
+	for (size_t i = l.first; rc == 0 && i < l.end; i++) {
+		const struct owner *o = owner_of(&l, &l.s->v[i]);
+
+		if (o->job)
+			locate((l.s->v[i].ranks ? o->job->parity : o->job->data) + o->member, l.s->v[i].place, l.fit[i - l.first]);
+	}
+	vv_mem_free(l.owner);
+	vv_mem_free(l.fit);
+	return rc;
 }
 
 /* The first intact commit record of the epoch in a store with objects of it; without ranks: none. */
@@ -319,8 +389,8 @@ int vv_parity_sets_load(const struct vv_parity_sets *s, uint64_t epoch, struct v
 	} else {
 		all = mine;
 	}
-	for (size_t i = 0; rc == 0 && i < all.n; i++)
-		locate_all(s, &all.v[i]);
+	if (rc == 0)
+		rc = locate_all(&all, epoch);
 	if (rc) {
 		free_loader(&all);
 		return rc;
@@ -348,6 +418,11 @@ void vv_parity_sets_free_report(struct vv_parity_report *r)
 	*r = (struct vv_parity_report){ 0 };
 }
 
+static bool is_lost(const struct vv_parity_object *o)
+{
+	return !o->there || o->bad;
+}
+
 /* Names the ranks and domains whose layers are lost or damaged. Parity may never have been made. */
 static int report_lost(const struct vv_parity_job *j, struct vv_parity_report *out)
 {
@@ -361,8 +436,8 @@ static int report_lost(const struct vv_parity_job *j, struct vv_parity_report *o
 	l->epoch = j->head.epoch;
 	n = (size_t)snprintf(l->text, sizeof(l->text), "of epoch %" PRIu64 " the layers of", j->head.epoch);
 	for (size_t i = 0; i < j->head.n_layers; i++) {
-		parity += j->parity[i].wanted;
-		if (j->data[i].wanted && n < sizeof(l->text) / 2)
+		parity += is_lost(&j->parity[i]);
+		if (is_lost(&j->data[i]) && n < sizeof(l->text) / 2)
 			n += (size_t)snprintf(l->text + n, sizeof(l->text) - n, "%s rank %u (%s)", layers++ ? "," : "", j->head.layer[i].rank,
 					      j->head.layer[i].domain_name);
 	}
@@ -404,7 +479,8 @@ static uint32_t choose_place(const struct vv_parity_sets *s, const struct vv_par
 	return home;
 }
 
-static bool want(const struct vv_parity_sets *s, struct vv_parity_job *j)
+/* With `others`, intact objects are written over those of the same name that do not fit. */
+static bool want(const struct vv_parity_sets *s, struct vv_parity_job *j, bool others)
 {
 	bool any = false;
 
@@ -418,8 +494,10 @@ static bool want(const struct vv_parity_sets *s, struct vv_parity_job *j)
 		uint32_t to = choose_place(s, j, i);
 
 		for (int k = 0; k < 2; k++) {
-			pair[k]->wanted = !pair[k]->there || pair[k]->bad;
-			pair[k]->to = pair[k]->there ? pair[k]->place : to;
+			bool over = others && !is_lost(pair[k]) && pair[k]->has_other;
+
+			pair[k]->wanted = is_lost(pair[k]) || over;
+			pair[k]->to = over ? pair[k]->other : pair[k]->there ? pair[k]->place : to;
 			any |= pair[k]->wanted;
 		}
 	}
@@ -431,7 +509,7 @@ static int rebuild_set(const struct vv_parity_sets *s, struct vv_parity_job *j, 
 	struct vv_parity_built built = { 0 };
 	int rc = scan ? vv_parity_scan_run(&s->io, j) : 0;
 
-	if (rc || !want(s, j))
+	if (rc || !want(s, j, scan))
 		return rc;
 	if (!vv_parity_job_is_possible(j))
 		return report_lost(j, out);

@@ -318,6 +318,36 @@ static void check_two_sets(void)
 	hosts_end(r);
 }
 
+/* A job that died in checkpoint 3 has left a layer of rank 0 in store 0. The next job had it in store 1. With the loss of one store the good
+ * one is found, and the other one never counts. */
+static void check_stale(void)
+{
+	struct hosts *r = hosts_new(4, 99, "mode=async redundancy=xor:4 failure-domain=store log=error");
+	const char *e3 = "job/00000000/0000000003";
+
+	r->any_thread = true;
+	hosts_go(r, 0, 1, 3);
+	shell("mv %s/p0/%s.r0.layer %s.old", r->store, e3, r->store);
+	shell("rm %s/p*/%s.*", r->store, e3);
+	for (uint32_t k = 0; k < r->ranks; k++)
+		for (int i = 0; i < PAGES; i++)
+			r->id[3][k][i] += 5000;
+	r->turn = 1;
+	hosts_go(r, 2, 3, 3);
+	shell("mv %s.old %s/p0/%s.r0.layer", r->store, r->store, e3);
+	shell("cp -a %s %s.saved", r->store, r->store);
+	for (unsigned lost = 1; lost < 1u << 4; lost *= 2) {
+		must_begin("a stale layer, lost %x", lost);
+		lose(r, lost);
+		hosts_go(r, 3, 0, 0);
+		lose(r, lost == 8 ? 1 : lost * 2);
+		hosts_go(r, 3, 0, 0);
+		shell("rm -r %s && cp -a %s.saved %s", r->store, r->store, r->store);
+	}
+	shell("rm -r %s.saved", r->store);
+	hosts_end(r);
+}
+
 /* Two names that differ behind the 63rd byte would be one domain. */
 static void check_domain_name(void)
 {
@@ -358,6 +388,7 @@ int main(void)
 	check_option();
 	check_domain_name();
 	check_two_sets();
+	check_stale();
 	check_moved_up(4, "mode=async redundancy=xor:4 failure-domain=store log=error");
 	check_moved_up(5, "mode=sync redundancy=partner failure-domain=store log=error");
 	check_shared();
