@@ -149,6 +149,15 @@ with tempfile.TemporaryDirectory() as top:
     subprocess.run([os.environ["VARVE_MPIEXEC"], "-n", "4", "sh", "-c", line], cwd=two, env=dict(env, VARVE_REDUNDANCY="partner"), check=True,
                    stdout=subprocess.DEVNULL)
     assert command(two, "--dry-run").count("partner, 0 objects missing, bears the loss of 1 more store\n") == 3
+    # The parity of one set, and then that of both, is gone; all layers are there.
+    shutil.copytree(two, top / "bare")
+    for names in (("s1", "s3"), ("s0", "s2")):
+        for name in names:
+            for parity in (top / "bare" / name).glob("heat/*/*.parity"):
+                parity.write_bytes(b"")
+        told = command(top / "bare", "--dry-run")
+        want = "partner, 2 objects missing, bears the loss of 0 more stores" if names[0] == "s1" else "no parity, 0 layers missing"
+        assert told.count(want) == 3, told
     for name in ("s1", "s3"):
         shutil.rmtree(two / name)
         (two / name).mkdir()

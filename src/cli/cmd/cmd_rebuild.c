@@ -152,6 +152,16 @@ static int read_record(const struct rebuild *b, uint64_t epoch, struct vv_commit
 	return rc;
 }
 
+static bool any_record(const struct rebuild *b, uint64_t epoch)
+{
+	struct vv_commit c = { 0 };
+	int rc = read_record(b, epoch, &c);
+
+	vv_commit_fini(&c);
+	vv_err_clear();
+	return rc == 0;
+}
+
 /* Every store has the records of all epochs, unless they were dropped everywhere. */
 static int spread_record(void *arg, uint64_t epoch, bool rebuilt)
 {
@@ -266,46 +276,6 @@ static int look(const struct rebuild *b, struct vv_parity_job *j, size_t *damage
 	return rc;
 }
 
-static size_t count_missing(const struct vv_parity_job *j)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < j->head.n_layers; i++)
-		n += !j->data[i].there + !j->parity[i].there;
-	return n;
-}
-
-/* Each store is a failure domain. Of a set that is lost as a whole, nothing can be computed. */
-static int tell_parity(struct rebuild *b, uint64_t epoch, uint32_t ranks, int *worst)
-{
-	char scheme[VV_PARITY_SCHEME] = "?";
-	struct vv_parity_job *j = NULL;
-	size_t n = 0, missing = 0, damaged = 0, layers = 0;
-	int survives = -1, rc = vv_parity_sets_load(&b->sets, epoch, &j, &n);
-
-	if (n) {
-		vv_parity_sets_scheme(j[0].head.k, j[0].head.m, scheme);
-		ranks = j[0].head.n_ranks;
-	}
-	for (size_t i = 0; i < n; i++) {
-		int one;
-
-		rc = rc ? rc : look(b, &j[i], &damaged);
-		one = vv_parity_job_survives(&j[i], b->sets.domain);
-		survives = i == 0 || one < survives ? one : survives;
-		layers += j[i].head.n_layers;
-		missing += count_missing(&j[i]);
-		vv_parity_job_fini(&j[i]);
-	}
-	vv_mem_free(j);
-	missing += 2 * (ranks - layers);
-	survives = layers < ranks ? -1 : survives;
-	*worst = survives < *worst ? survives : *worst;
-	if (rc == 0)
-		tell_epoch(b, epoch, scheme, missing, damaged, survives);
-	return rc;
-}
-
 /* An epoch without parity has its layers, or lacks some for good. */
 static int tell_plain(struct rebuild *b, uint64_t epoch, int *worst)
 {
@@ -322,6 +292,79 @@ static int tell_plain(struct rebuild *b, uint64_t epoch, int *worst)
 		vv_log_warn("%s", vv_err_last());
 	vv_commit_fini(&c);
 	return rc == VV_ENOENT || rc == VV_EDAMAGED ? 0 : rc;
+}
+
+struct tally { /* of an epoch with parity */
+	size_t missing, damaged;
+	int survives;
+	bool *in_set; /* of each rank: a set has its layer */
+	uint32_t ranks;
+};
+
+/* Each store is a failure domain. */
+static int count_set(const struct rebuild *b, struct vv_parity_job *j, struct tally *t)
+{
+	int rc = look(b, j, &t->damaged), survives = vv_parity_job_survives(j, b->sets.domain);
+
+	for (size_t i = 0; i < j->head.n_layers; i++) {
+		t->in_set[j->head.layer[i].rank] = true;
+		t->missing += !j->data[i].there + !j->parity[i].there;
+	}
+	t->survives = survives < t->survives ? survives : t->survives;
+	return rc;
+}
+
+/* Ranks without a readable parity head have their layers, or lack them for good. */
+static void count_others(const struct rebuild *b, uint64_t epoch, struct tally *t)
+{
+	for (uint32_t r = 0; r < t->ranks; r++) {
+		int gone = !vv_parity_sets_has_layer(&b->sets, vv_run_layer(epoch, r));
+
+		if (t->in_set[r])
+			continue;
+		t->missing += gone ? 2 : 1;
+		t->survives = -gone < t->survives ? -gone : t->survives;
+	}
+}
+
+static int tell_sets(struct rebuild *b, uint64_t epoch, uint32_t ranks, struct vv_parity_job *j, size_t n, int *worst)
+{
+	char scheme[VV_PARITY_SCHEME] = "?";
+	struct tally t = { .survives = n ? j[0].head.m : 0, .ranks = n ? 0 : ranks };
+	int rc;
+
+	for (size_t i = 0; i < n; i++)
+		t.ranks = j[i].head.n_ranks > t.ranks ? j[i].head.n_ranks : t.ranks;
+	t.in_set = vv_mem_new(t.ranks, sizeof(*t.in_set));
+	rc = t.in_set ? 0 : VV_ENOMEM;
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		rc = count_set(b, &j[i], &t);
+	if (rc == 0)
+		count_others(b, epoch, &t);
+	vv_mem_free(t.in_set);
+	if (n)
+		vv_parity_sets_scheme(j[0].head.k, j[0].head.m, scheme);
+	*worst = t.survives < *worst ? t.survives : *worst;
+	if (rc == 0)
+		tell_epoch(b, epoch, scheme, t.missing, t.damaged, t.survives);
+	return rc;
+}
+
+/* Without a readable parity head, the commit record says which layers there are. */
+static int tell_parity(struct rebuild *b, uint64_t epoch, uint32_t ranks, int *worst)
+{
+	struct vv_parity_job *j = NULL;
+	size_t n = 0;
+	int rc = vv_parity_sets_load(&b->sets, epoch, &j, &n);
+
+	if (rc == 0 && !n && any_record(b, epoch))
+		rc = tell_plain(b, epoch, worst);
+	else if (rc == 0)
+		rc = tell_sets(b, epoch, ranks, j, n, worst);
+	for (size_t i = 0; i < n; i++)
+		vv_parity_job_fini(&j[i]);
+	vv_mem_free(j);
+	return rc;
 }
 
 /* The next epoch above this one, with a commit record or parity; 0: none. */
