@@ -143,6 +143,29 @@ with tempfile.TemporaryDirectory() as top:
     (plain / "s2").mkdir()
     told = command(plain, want=1)
     assert told.count("no parity, 1 layer missing, which nothing can bring back") == 3, told
+    # A node was away while epoch 1 was dropped, and has its part still. That is no loss, and the others do not get its record.
+    shutil.rmtree(plain)
+    subprocess.run([os.environ["VARVE_MPIEXEC"], "-n", "4", "sh", "-c", line], cwd=(plain.mkdir() or plain), check=True, stdout=subprocess.DEVNULL)
+    for folder in (plain, top / "saved"):
+        away = top / "away"
+        shutil.copytree(folder, away)
+        for name in NAMES[1:]:
+            for one in (away / name).glob("heat/*/0000000001.*"):
+                one.unlink()
+        for words in (("--dry-run",), (), ("--scan",)):
+            told = command(away, *words)
+            assert "epoch 1: dropped, and only a part of it is left\n" in told and "lost" not in told, told
+        assert not list((away / "s1").glob("heat/*/0000000001.*"))
+        told = json.loads(subprocess.run([build / "varve", "rebuild", "--json", "heat", *NAMES], cwd=away, capture_output=True, check=True).stdout)
+        assert [one.get("gone", False) for one in told["epochs"]] == [True, False, False], told
+        # Layers of a dropped epoch that others need are lost, if too few stores have theirs.
+        shutil.rmtree(away)
+        shutil.copytree(folder, away)
+        for name in NAMES:
+            for one in (away / name).glob("heat/*/0000000001." + ("commit" if name == "s3" else "*")):
+                one.unlink()
+        command(away, want=0 if folder == plain else 1)
+        shutil.rmtree(away)
     # Of two sets, one is lost as a whole.
     two = top / "two"
     two.mkdir()

@@ -22,6 +22,7 @@ struct rebuild {
 	struct vv_lock **lock;
 	struct vv_parity_sets sets;
 	uint32_t *given; /* to each store: 1 + the rank whose lost objects it gets first; 0: none */
+	uint64_t *newest; /* epoch with a commit record, of each store */
 	uint64_t *epoch; /* with a commit record in any store, ascending, once per store */
 	size_t n_epochs, epochs_cap;
 	bool dry, scan;
@@ -83,7 +84,8 @@ static int open_all(struct rebuild *b, const char *name)
 	b->has = vv_mem_new(b->n, sizeof(*b->has));
 	b->lock = vv_mem_new(b->n, sizeof(*b->lock));
 	b->given = vv_mem_new(b->n, sizeof(*b->given));
-	rc = b->given && b->store && b->lineage && b->has && b->lock ? 0 : VV_ENOMEM;
+	b->newest = vv_mem_new(b->n, sizeof(*b->newest));
+	rc = b->given && b->newest && b->store && b->lineage && b->has && b->lock ? 0 : VV_ENOMEM;
 	for (size_t i = 0; rc == 0 && i < b->n; i++)
 		rc = open_one(b, name, i);
 	return rc ? rc : match(b, name);
@@ -101,6 +103,7 @@ static void close_all(struct rebuild *b)
 	vv_mem_free(b->has);
 	vv_mem_free(b->lock);
 	vv_mem_free(b->given);
+	vv_mem_free(b->newest);
 	vv_mem_free(b->epoch);
 }
 
@@ -162,12 +165,41 @@ static bool any_record(const struct rebuild *b, uint64_t epoch)
 	return rc == 0;
 }
 
-/* Every store has the records of all epochs, unless they were dropped everywhere. */
+static bool has_object(const struct rebuild *b, uint32_t store, uint64_t epoch)
+{
+	size_t i;
+
+	VV_SEARCH(i, 0, b->sets.n, vv_run_epoch(b->sets.v[i].layer) < epoch);
+	while (i < b->sets.n && vv_run_epoch(b->sets.v[i].layer) == epoch && b->sets.v[i].place != store)
+		i++;
+	return i < b->sets.n && vv_run_epoch(b->sets.v[i].layer) == epoch;
+}
+
+/* Have most stores newer epochs, and nothing of this one? Then a node was away when it was dropped, and
+ * has brought its part back. A store that was lost is not asked: it has no records until it gets all. */
+static bool is_dropped(const struct rebuild *b, uint64_t epoch)
+{
+	size_t without = 0, with = 0;
+
+	for (uint32_t i = 0; i < b->n; i++) {
+		if (b->newest[i] < epoch)
+			continue;
+		if (!vv_catalog_is_dropped(&b->lineage[i], epoch))
+			with++;
+		else if (has_object(b, i, epoch))
+			return false;
+		else
+			without++;
+	}
+	return with && without >= with;
+}
+
+/* Every store has the records of all epochs, unless they were dropped. */
 static int spread_record(void *arg, uint64_t epoch, bool rebuilt)
 {
 	struct rebuild *b = arg;
 	struct vv_commit c = { 0 };
-	int rc = read_record(b, epoch, &c);
+	int rc = is_dropped(b, epoch) ? VV_ENOENT : read_record(b, epoch, &c);
 
 	(void)rebuilt;
 	for (size_t i = 0; rc == 0 && i < b->n; i++)
@@ -187,8 +219,9 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static int add_epochs(struct rebuild *b, const struct vv_listing *l)
+static int add_epochs(struct rebuild *b, const struct vv_listing *l, size_t store)
 {
+	b->newest[store] = l->n_epochs ? l->epoch[l->n_epochs - 1] : 0;
 	for (size_t i = 0; i < l->n_epochs; i++) {
 		if (vv_mem_room(&b->epoch, b->n_epochs, &b->epochs_cap, sizeof(*b->epoch)) < 0)
 			return VV_ENOMEM;
@@ -215,7 +248,7 @@ static int list_all(struct rebuild *b)
 		if (rc == 0)
 			rc = vv_parity_sets_add(&b->sets, &l, i);
 		if (rc == 0)
-			rc = add_epochs(b, &l);
+			rc = add_epochs(b, &l, i);
 		vv_catalog_listing_fini(&l);
 	}
 	vv_parity_sets_sort(&b->sets);
@@ -227,15 +260,25 @@ static int list_all(struct rebuild *b)
 /* What could be written is listed even if a store has failed. */
 static int rebuild_all(struct rebuild *b, struct vv_parity_report *r, struct vv_err_state *error)
 {
-	vv_err_save(vv_parity_sets_rebuild(&b->sets, UINT64_MAX, b->scan, r), error);
+	size_t missing;
+	int rc = vv_parity_sets_rebuild(&b->sets, UINT64_MAX, b->scan, r);
+
+	for (size_t i = 0; rc == 0 && i < b->n_epochs; i++)
+		if (!vv_parity_sets_epoch(&b->sets, b->epoch[i], &missing) && (i == 0 || b->epoch[i] != b->epoch[i - 1]))
+			rc = spread_record(b, b->epoch[i], false);
+	vv_err_save(rc, error);
 	return list_all(b);
 }
 
 /* ---- report ---------------------------------------------------------------------------------- */
 
-static void tell_epoch(struct rebuild *b, uint64_t epoch, const char *scheme, size_t missing, size_t damaged, int survives)
+/* *worst: what the epoch bears, unless it was dropped. */
+static void tell_epoch(struct rebuild *b, uint64_t epoch, const char *scheme, size_t missing, size_t damaged, int survives, int *worst)
 {
 	struct vv_verb_context *job = b->job;
+	bool dropped = survives < 0 && is_dropped(b, epoch);
+
+	*worst = !dropped && survives < *worst ? survives : *worst;
 
 	vv_json_object(&job->json, NULL);
 	vv_json_number(&job->json, "epoch", epoch);
@@ -244,9 +287,15 @@ static void tell_epoch(struct rebuild *b, uint64_t epoch, const char *scheme, si
 	if (b->dry && b->scan)
 		vv_json_number(&job->json, "damaged", damaged);
 	vv_json_signed(&job->json, "bears", survives);
+	if (dropped)
+		vv_json_bool(&job->json, "gone", true);
 	vv_json_end(&job->json);
 	if (job->args->json || job->args->quiet)
 		return;
+	if (dropped) {
+		vv_out_printf(&job->out, "epoch %" PRIu64 ": dropped, and only a part of it is left\n", epoch);
+		return;
+	}
 	if (strcmp(scheme, "none") == 0) {
 		vv_out_printf(&job->out, "epoch %" PRIu64 ": no parity, %zu layer%s missing%s\n", epoch, missing, missing == 1 ? "" : "s",
 			      missing ? ", which nothing can bring back" : "");
@@ -285,16 +334,17 @@ static int tell_plain(struct rebuild *b, uint64_t epoch, int *worst)
 
 	for (uint32_t r = 0; rc == 0 && r < c.n_ranks; r++)
 		missing += !vv_parity_sets_has_layer(&b->sets, vv_run_layer(epoch, r));
-	*worst = rc || missing ? -1 : *worst;
 	if (rc == 0)
-		tell_epoch(b, epoch, "none", missing, 0, missing ? -1 : 0);
-	else if (rc == VV_ENOENT || rc == VV_EDAMAGED)
+		tell_epoch(b, epoch, "none", missing, 0, missing ? -1 : 0, worst);
+	else
+		*worst = -1;
+	if (rc == VV_ENOENT || rc == VV_EDAMAGED)
 		vv_log_warn("%s", vv_err_last());
 	vv_commit_fini(&c);
 	return rc == VV_ENOENT || rc == VV_EDAMAGED ? 0 : rc;
 }
 
-struct tally { /* of an epoch with parity */
+struct rebuild_count { /* of an epoch with parity */
 	size_t missing, damaged;
 	int survives;
 	bool *in_set; /* of each rank: a set has its layer */
@@ -302,7 +352,7 @@ struct tally { /* of an epoch with parity */
 };
 
 /* Each store is a failure domain. */
-static int count_set(const struct rebuild *b, struct vv_parity_job *j, struct tally *t)
+static int count_set(const struct rebuild *b, struct vv_parity_job *j, struct rebuild_count *t)
 {
 	int rc = look(b, j, &t->damaged), survives = vv_parity_job_survives(j, b->sets.domain);
 
@@ -315,7 +365,7 @@ static int count_set(const struct rebuild *b, struct vv_parity_job *j, struct ta
 }
 
 /* Ranks without a readable parity head have their layers, or lack them for good. */
-static void count_others(const struct rebuild *b, uint64_t epoch, struct tally *t)
+static void count_others(const struct rebuild *b, uint64_t epoch, struct rebuild_count *t)
 {
 	for (uint32_t r = 0; r < t->ranks; r++) {
 		int gone = !vv_parity_sets_has_layer(&b->sets, vv_run_layer(epoch, r));
@@ -330,7 +380,7 @@ static void count_others(const struct rebuild *b, uint64_t epoch, struct tally *
 static int tell_sets(struct rebuild *b, uint64_t epoch, uint32_t ranks, struct vv_parity_job *j, size_t n, int *worst)
 {
 	char scheme[VV_PARITY_SCHEME] = "?";
-	struct tally t = { .survives = n ? j[0].head.m : 0, .ranks = n ? 0 : ranks };
+	struct rebuild_count t = { .survives = n ? j[0].head.m : 0, .ranks = n ? 0 : ranks };
 	int rc;
 
 	for (size_t i = 0; i < n; i++)
@@ -344,9 +394,8 @@ static int tell_sets(struct rebuild *b, uint64_t epoch, uint32_t ranks, struct v
 	vv_mem_free(t.in_set);
 	if (n)
 		vv_parity_sets_scheme(j[0].head.k, j[0].head.m, scheme);
-	*worst = t.survives < *worst ? t.survives : *worst;
 	if (rc == 0)
-		tell_epoch(b, epoch, scheme, t.missing, t.damaged, t.survives);
+		tell_epoch(b, epoch, scheme, t.missing, t.damaged, t.survives, worst);
 	return rc;
 }
 
@@ -414,7 +463,8 @@ static int run(struct vv_verb_context *job)
 		rc = tell_all(&b, &worst);
 	}
 	for (size_t i = 0; rc == 0 && i < r.n_lost; i++)
-		vv_log_warn("%s", r.lost[i].text);
+		if (!is_dropped(&b, r.lost[i].epoch))
+			vv_log_warn("%s", r.lost[i].text);
 	if (rc == 0 && !job->args->json && !job->args->quiet && !b.dry)
 		vv_out_printf(&job->out, "%zu objects written, %s\n", r.built.n_objects, vv_text_size(r.built.layer_bytes + r.built.parity_bytes).s);
 	vv_parity_sets_free_report(&r);
