@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 # ctest: TIMEOUT 300 COST 10
 """Small demos of all kinds: kills and restarts end with the same bits, and nothing is left behind."""
+import json
 import os
 import pathlib
+import runpy
 import subprocess
 import sys
 import tempfile
+import types
 
 demo = pathlib.Path(os.environ["VARVE_SOURCE"], "examples/demo")
+module = runpy.run_path(str(demo))
 build = os.environ["VARVE_BUILD"]
 if not pathlib.Path(build, "examples/heat3d").exists():
     print("heat3d was not built")
@@ -45,5 +49,19 @@ with tempfile.TemporaryDirectory() as folder:
         assert done.returncode == 0 and "THE SAME, BIT FOR BIT" in done.stdout
         assert "their disks were removed" in done.stdout and "6 ranks: restarted from epoch" in done.stdout
         assert os.listdir(folder) == [], f"left behind: {os.listdir(folder)}"
+    # Only the epoch before the kill may lack layers, and the newest one is protected.
+    fake = pathlib.Path(folder, "varve")
+    for bears, good in (([2, -1, 2], True), ([-1, 2, 2], False), ([2, -1, 1], False), ([2, 2, -1], False)):
+        told = {"epochs": [{"epoch": i + 1, "redundancy": "rs:4+2", "bears": n} for i, n in enumerate(bears)]}
+        fake.write_text(f"#!/bin/sh\necho '{json.dumps(told)}'\nexit 1\n")
+        fake.chmod(0o755)
+        host = types.SimpleNamespace(build=pathlib.Path(folder), folder=pathlib.Path(folder), lost=2, varve=lambda *words, fine: None)
+        try:
+            module["HostsDemo"].check(host, ["host0"], 2)
+            refused = False
+        except module["Problem"]:
+            refused = True
+        assert refused != good, bears
+    fake.unlink()
     done = run("--steps", "10", folder=folder)
     assert done.returncode != 0 and "too few checkpoints" in done.stdout, done.stdout
