@@ -1,5 +1,6 @@
 #include "engine/ranks/parity_sets.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/search.h"
 #include "engine/ranks/exchange.h"
@@ -117,6 +118,7 @@ struct loader {
 	const struct vv_parity_sets *s;
 	struct vv_parity_job *v;
 	size_t n, cap;
+	bool told; /* that a set is beyond the limits of this version */
 };
 
 static bool is_known(const struct loader *l, const struct vv_parity_head *h)
@@ -138,10 +140,19 @@ static bool is_recorded(const struct vv_commit *c, const struct vv_parity_head *
 	return same;
 }
 
+/* Once, since each object of the set has the same head. */
+static void tell_refused(struct loader *l, uint64_t epoch)
+{
+	if (!l->told)
+		vv_log_warn("the parity of epoch %" PRIu64 " is not used: %s", epoch, vv_err_last());
+	l->told = true;
+}
+
 /* Takes ownership of the head. Two sets of an epoch have no layer in common: the first counts. */
 static int add_job(struct loader *l, struct vv_parity_head *h, struct vv_parity_job **out)
 {
 	int rc = vv_mem_room(&l->v, l->n, &l->cap, sizeof(*l->v));
+	uint64_t epoch = h->epoch;
 
 	*out = NULL;
 	for (size_t i = 0; rc == 0 && i < l->n; i++)
@@ -152,6 +163,8 @@ static int add_job(struct loader *l, struct vv_parity_head *h, struct vv_parity_
 			}
 	if (rc == 0)
 		rc = vv_parity_job_init(&l->v[l->n], h);
+	if (rc == VV_EINVAL)
+		tell_refused(l, epoch);
 	if (rc == VV_EDAMAGED || rc == VV_EINVAL)
 		rc = 0;
 	else if (rc == 0)

@@ -3,7 +3,11 @@
  * all layers and parity back, byte for byte. One more: the error names the ranks. */
 #include "support/hosts.h"
 #include "engine/context.h"
+#include "engine/ranks/parity_file.h"
+#include "engine/ranks/parity_sets.h"
 #include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
 #include <stdarg.h>
 
 static void shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -348,6 +352,60 @@ static void check_stale(void)
 	hosts_end(r);
 }
 
+static void note_refused(void *arg, int level, const char *sentence)
+{
+	(void)level;
+	*(unsigned *)arg += strstr(sentence, "the parity of epoch 1 is not used: layers of 6291456 blocks") != NULL;
+}
+
+/* Parity over more blocks than this version takes, as another one may have made it: it is not used, and that is told once. */
+static void check_beyond_limits(void)
+{
+	struct hosts *r = hosts_new(3, 100, "mode=async redundancy=xor:3 failure-domain=store log=error");
+	struct vv_store_options opt = { 0 };
+	struct vv_parity_sets s = { 0 };
+	struct vv_parity_head h = { 0 };
+	struct vv_parity_job *j = NULL;
+	struct vv_listing l = { 0 };
+	struct vv_lineage lin;
+	struct vv_buf b = { 0 };
+	struct iovec bytes;
+	struct vv_put *put;
+	char path[PLACE_MAX + 16];
+	unsigned told = 0;
+	size_t n = 0;
+
+	hosts_go(r, 0, 1, 1);
+	hosts_place(r, 0, path);
+	OK(vv_store_open(path, &opt, &lin.store));
+	OK(vv_catalog_open(lin.store, "job", false, &lin));
+	OK(vv_parity_file_head(&lin, 1, 0, 3, &h));
+	for (size_t i = 0; i < 3; i++)
+		h.layer[i].len = 1ull << 41;
+	vv_parity_head_put(&h, &b);
+	bytes = (struct iovec){ b.p, b.n };
+	OK(vv_store_put_open(lin.store, "job/00000000/0000000001.r0-of-3.parity", b.n, &put));
+	OK(vv_store_put_write(put, &bytes, 1));
+	OK(vv_store_put_commit(put));
+	OK(vv_catalog_drop_epoch(&lin, 1, NULL));
+	OK(vv_catalog_list(&lin, 0, &l));
+	OK(vv_parity_sets_add(&s, &l, 0));
+	vv_parity_sets_sort(&s);
+	s.io.lineage = &lin;
+	vv_log_set_level(VV_LOG_WARN);
+	vv_log_set_function(note_refused, &told);
+	OK(vv_parity_sets_load(&s, 1, &j, &n));
+	vv_log_set_function(NULL, NULL);
+	MUST(n == 0 && told == 1);
+	vv_mem_free(j);
+	vv_parity_sets_fini(&s);
+	vv_catalog_listing_fini(&l);
+	vv_parity_head_fini(&h);
+	vv_buf_fini(&b);
+	vv_store_close(lin.store);
+	hosts_end(r);
+}
+
 /* Two names that differ behind the 63rd byte would be one domain. */
 static void check_domain_name(void)
 {
@@ -388,6 +446,7 @@ int main(void)
 	check_option();
 	check_domain_name();
 	check_two_sets();
+	check_beyond_limits();
 	check_stale();
 	check_moved_up(4, "mode=async redundancy=xor:4 failure-domain=store log=error");
 	check_moved_up(5, "mode=sync redundancy=partner failure-domain=store log=error");
