@@ -171,7 +171,7 @@ bool vv_memory_is_watchable(const struct vv_memory_map *m)
 {
 	uintptr_t here = (uintptr_t)&here;
 
-	return memcmp(m->mode, "rw", 2) == 0 && m->mode[3] == 'p' && !m->of_file && strncmp(m->path, "[stack", 6) != 0 && !(here >= m->lo && here < m->hi);
+	return memcmp(m->mode, "rw-p", 4) == 0 && !m->of_file && strncmp(m->path, "[stack", 6) != 0 && !(here >= m->lo && here < m->hi);
 }
 
 bool vv_memory_watchable(uintptr_t lo, uintptr_t hi)
