@@ -98,6 +98,18 @@ int vv_dir_sync_parent(struct vv_dir *d, const char *path)
 	return sync_dir(d, dir);
 }
 
+/* A folder that is gone has nothing to sync. */
+static int sync_parent_if_any(struct vv_dir *d, const char *path)
+{
+	int rc = vv_dir_sync_parent(d, path);
+
+	if (rc == VV_ENOENT) {
+		vv_err_clear();
+		rc = 0;
+	}
+	return rc;
+}
+
 static void get_close(struct vv_get *base)
 {
 	struct dir_get *g = (struct dir_get *)base;
@@ -345,10 +357,10 @@ static int remove_object(struct vv_store *s, const char *name)
 	if (rc == 0)
 		rc = vv_dir_spare_keep(d, path, &kept);
 	fd = rc == 0 && !kept ? vv_dir_cut_open(d, path) : -1;
-	if (rc == 0 && !kept && d->fs->unlink(d->fs, path) < 0)
-		rc = errno == ENOENT ? 0 : vv_fd_identity_err(errno, "cannot remove '%s'", path);
-	else if (rc == 0 && !kept)
-		rc = vv_dir_sync_parent(d, path);
+	if (rc == 0 && !kept && d->fs->unlink(d->fs, path) < 0 && errno != ENOENT)
+		rc = vv_fd_identity_err(errno, "cannot remove '%s'", path);
+	else if (rc == 0 && !kept) /* also if it is gone: an earlier removal may have failed to sync */
+		rc = sync_parent_if_any(d, path);
 	vv_dir_cut_close(d, fd, rc == 0);
 	vv_mem_free(path);
 	return rc;
@@ -385,6 +397,8 @@ static int sweep(struct vv_store *s, const char *dir)
 	if (!path)
 		return VV_ENOMEM;
 	h = opendir(path);
+	if (!h && errno != ENOENT && errno != ENOTDIR)
+		rc = vv_fd_identity_err(errno, "cannot look for unfinished files in '%s'", path);
 	while (h && (e = readdir(h))) {
 		char *file;
 

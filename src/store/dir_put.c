@@ -20,8 +20,10 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdatomic.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 enum {
@@ -50,11 +52,23 @@ struct dir_put {
 	uint8_t *carry;   /* room for a unit */
 };
 
+static atomic_uint n_tokens;
+
+/* In a container a process may have the number of a dead one, whose files are still there. */
+static void begin_count(void)
+{
+	unsigned first = 0;
+
+	if (getrandom(&first, sizeof(first), GRND_NONBLOCK) == (ssize_t)sizeof(first))
+		atomic_store(&n_tokens, first);
+}
+
 void vv_dir_put_token(char token[VV_STORE_TOKEN])
 {
-	static atomic_uint count;
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	snprintf(token, VV_STORE_TOKEN, "%d-%u", (int)getpid(), atomic_fetch_add(&count, 1));
+	pthread_once(&once, begin_count);
+	snprintf(token, VV_STORE_TOKEN, "%d-%u", (int)getpid(), atomic_fetch_add(&n_tokens, 1));
 }
 
 char *vv_dir_put_tmp(const char *path, const char *token)

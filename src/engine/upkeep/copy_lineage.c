@@ -596,8 +596,11 @@ static int make_pass(struct lineage_copier *k)
 		k->total += k->epoch[i].state == TO_COPY ? k->epoch[i].bytes : 0;
 	}
 	k->report.there -= k->report.there > k->report.epochs ? k->report.epochs : k->report.there;
+	/* unfinished objects of a copy that was killed */
+	if (rc == 0 && k->lock)
+		rc = vv_store_sweep(k->to.store, k->to.name);
 	if (rc == 0 && to_copy && k->lock)
-		rc = vv_catalog_each_folder(&k->to, vv_store_sweep); /* unfinished objects of a copy that was killed */
+		rc = vv_catalog_each_folder(&k->to, vv_store_sweep);
 	if (rc == 0)
 		rc = copy_epochs(k);
 	for (size_t i = 0; rc == 0 && k->lock && i < k->n; i++)
