@@ -458,6 +458,10 @@ static int power_fsync_dir(const struct vv_fs *fs, const char *path)
 	d = strcmp(path, fs_state.base) == 0 ? fs_state.node[0] : parent_of(path, &last);
 	if (!d)
 		return 0;
+	if (last && find(d->names, last) == d->names->n) {
+		errno = ENOENT;
+		return -1;
+	}
 	if (last)
 		d = d->names->v[find(d->names, last)].node;
 	*d->names_durable = *d->names;
