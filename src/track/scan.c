@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -43,6 +44,7 @@ struct vv_scan {
 	struct vv_fd_identity uffd_stamp, pagemap_stamp;
 	pid_t owner; /* in a child of fork both descriptors refer to the parent's memory */
 	double fault_cost; /* seconds */
+	bool hides_dropped; /* the kernel does not report a dropped 2 MiB, whose page table is gone */
 	struct vv_marks_found found[VV_MARKS_AT_ONCE];
 };
 
@@ -175,9 +177,34 @@ static int sweep(struct vv_scan *s, uintptr_t lo, uintptr_t hi, uint64_t flags, 
 	return 0;
 }
 
-int vv_scan_peek(struct vv_scan *s, uintptr_t lo, uintptr_t hi, seen_fn *seen, void *arg)
+/* A page that is read is there again, and without a mark it counts as written. */
+static void touch(void *arg, uintptr_t lo, uintptr_t hi)
+{
+	(void)arg;
+	for (size_t page = vv_memory_page(); lo < hi; lo += page)
+		(void)*(volatile const char *)lo;
+}
+
+/* Watched pages that are not there have marks. So a page without anything was dropped
+ * (MADV_DONTNEED). Linux reports it as written, but some releases since 6.7 miss it if its page table
+ * is gone. */
+static int find_dropped(struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 {
 	int rc = check_mapped(s, lo, hi);
+
+	if (rc || !s->hides_dropped)
+		return rc;
+	return sweep(s, lo, hi, 0, 0, VV_MARKS_WRITTEN | VV_MARKS_PRESENT | VV_MARKS_SWAPPED, touch, NULL);
+}
+
+void vv_scan_search_dropped(struct vv_scan *s, bool on)
+{
+	s->hides_dropped = on;
+}
+
+int vv_scan_peek(struct vv_scan *s, uintptr_t lo, uintptr_t hi, seen_fn *seen, void *arg)
+{
+	int rc = find_dropped(s, lo, hi);
 
 	return rc ? rc : sweep(s, lo, hi, 0, VV_MARKS_WRITTEN, 0, seen, arg);
 }
@@ -227,7 +254,7 @@ static int rearm_found(struct vv_scan *s, size_t n, seen_fn *seen, void *arg)
 int vv_scan_collect(struct vv_scan *s, uintptr_t lo, uintptr_t hi, seen_fn *seen, void *arg)
 {
 	uint64_t few = (hi - lo) / vv_memory_page() / SPARSE;
-	int rc = check_mapped(s, lo, hi);
+	int rc = find_dropped(s, lo, hi);
 
 	while (rc == 0 && lo < hi) {
 		uintptr_t next = lo;
@@ -328,6 +355,57 @@ static int probe(struct vv_scan *s)
 	return 0;
 }
 
+/* Drops 2 MiB of watched memory, with a large page where there are some. */
+static int drop_and_collect(struct vv_scan *s, uintptr_t lo, size_t len, bool large, size_t *found)
+{
+	int rc;
+
+	madvise((void *)lo, len, large ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+	*(volatile char *)lo = 1;
+	rc = vv_scan_attach(s, NULL, lo, lo + len);
+	*found = 0;
+	/* not by the program's calls, which may be interposed */
+	if (rc == 0 && syscall(SYS_madvise, lo, len, MADV_DONTNEED) != 0)
+		rc = vv_err_sys(errno, "madvise");
+	if (rc == 0)
+		rc = vv_scan_collect(s, lo, lo + len, count, found);
+	vv_scan_detach(s, lo, lo + len);
+	return rc;
+}
+
+static int sees_dropped(struct vv_scan *s, bool *sees)
+{
+	enum { LEN = 2 << 20 };
+	size_t found = 0, pages = LEN / vv_memory_page();
+	uint8_t *p = mmap(NULL, 2 * LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uintptr_t lo = ((uintptr_t)p + LEN - 1) / LEN * LEN;
+	int rc = 0;
+
+	if (p == MAP_FAILED)
+		return vv_err_sys(errno, "no memory to try PAGEMAP_SCAN");
+	*sees = true;
+	for (int large = 0; rc == 0 && *sees && large < 2; large++) {
+		rc = drop_and_collect(s, lo, LEN, large, &found);
+		*sees = found == pages;
+	}
+	munmap(p, 2 * LEN);
+	return rc;
+}
+
+static int probe_dropped(struct vv_scan *s)
+{
+	bool sees = false;
+	int rc = sees_dropped(s, &sees);
+
+	if (rc == 0 && !sees) {
+		s->hides_dropped = true;
+		rc = sees_dropped(s, &sees);
+	}
+	if (rc || !sees)
+		return vv_err_set(VV_ENOTSUP, "PAGEMAP_SCAN of this kernel does not tell which pages were dropped%s%s", rc ? ": " : "", rc ? vv_err_last() : "");
+	return 0;
+}
+
 int vv_scan_open(struct vv_scan **out)
 {
 	struct vv_scan *s = calloc(1, sizeof(*s));
@@ -343,6 +421,8 @@ int vv_scan_open(struct vv_scan **out)
 		s->pagemap_stamp = vv_fd_identity_of(s->pagemap);
 		rc = s->pagemap < 0 ? vv_err_set(VV_ENOTSUP, "/proc/thread-self/pagemap: %s", strerror(errno)) : probe(s);
 	}
+	if (rc == 0)
+		rc = probe_dropped(s);
 	if (rc == 0)
 		try_faults(s);
 	if (rc) {

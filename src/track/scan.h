@@ -32,6 +32,8 @@ void vv_scan_detach(struct vv_scan *s, uintptr_t lo, uintptr_t hi);
  * attached again. */
 int vv_scan_collect(struct vv_scan *s, uintptr_t lo, uintptr_t hi, void (*seen)(void *arg, uintptr_t lo, uintptr_t hi),
 		    void *arg);
+/* For tests: searches dropped pages itself, as on kernels that do not report all of them. */
+void vv_scan_search_dropped(struct vv_scan *s, bool on);
 /* Starts again without a report of written pages. */
 int vv_scan_rearm(struct vv_scan *s, uintptr_t lo, uintptr_t hi);
 /* The same as collect, but does not start again. */

@@ -154,6 +154,35 @@ static void test_events(void)
 	unwatch(m);
 }
 
+/* All of a page table is dropped, or of a large page. */
+static void test_dropped(int advice)
+{
+	size_t n = (2 << 20) / page;
+	struct map *m = watch(4 * n, advice, true);
+	size_t first = (n - (uintptr_t)m->p / page % n) % n + n; /* it is aligned */
+
+	if (first + n > m->n)
+		first -= n;
+	CHECK_EQ(madvise(m->p + first * page, n * page, MADV_DONTNEED), 0);
+	CHECK_EQ(look(m), 0);
+	CHECK(m->total == n && m->seen[first] && m->seen[first + n - 1]);
+	CHECK_EQ(collect(m), 0);
+	CHECK(m->total == n && m->seen[first] && m->seen[first + n - 1]);
+	CHECK_EQ(look(m), 0);
+	CHECK_EQ(m->total, 0);
+	unwatch(m);
+}
+
+static void test_all(void)
+{
+	test_exact(MADV_NOHUGEPAGE, true);
+	test_exact(MADV_NOHUGEPAGE, false);
+	test_exact(MADV_HUGEPAGE, true);
+	test_events();
+	test_dropped(MADV_NOHUGEPAGE);
+	test_dropped(MADV_HUGEPAGE);
+}
+
 static void test_lost(void)
 {
 	struct map *m = watch(64, MADV_NOHUGEPAGE, true);
@@ -288,10 +317,10 @@ int main(void)
 	page = (size_t)sysconf(_SC_PAGESIZE);
 	if (vv_scan_open(&scan) == VV_ENOTSUP)
 		SKIP(vv_err_last());
-	test_exact(MADV_NOHUGEPAGE, true);
-	test_exact(MADV_NOHUGEPAGE, false);
-	test_exact(MADV_HUGEPAGE, true);
-	test_events();
+	test_all();
+	vv_scan_search_dropped(scan, true);
+	test_all();
+	vv_scan_search_dropped(scan, false);
 	test_lost();
 	test_concurrent(16384); // few of them are written between two looks
 	test_concurrent(64);    // most of them are
