@@ -267,13 +267,26 @@ static int put_whole(struct s3_put *p)
  * nonce distinguishes the two. */
 static bool completed_before(struct s3_put *p)
 {
-	struct vv_s3_request r = { .method = "HEAD", .key = p->key, .once = true };
+	struct vv_s3_request r = { .method = "HEAD", .key = p->key };
 	struct vv_s3_answer a = { 0 };
 	bool ours;
 
 	ours = vv_s3_http_call(&store_of(p)->http, &r, &a) == 0 && strcmp(a.nonce, p->nonce) == 0;
 	vv_s3_http_done(&a);
 	return ours;
+}
+
+/* S3 may send its 200 before the object is complete. Only the result in the body says that it
+ * is. */
+static int read_completion(const struct s3_put *p, const struct vv_s3_answer *a)
+{
+	char etag[ETAG] = "";
+	int rc = vv_s3_xml_find(a->body.p, a->body.n, "CompleteMultipartUploadResult/ETag", etag, sizeof(etag));
+
+	if (rc == 0 || (rc == 1 && !etag[0]))
+		rc = vv_err_set(VV_EIO, "s3: POST %s/%s: %d, but the server does not say that the object is complete",
+				store_of(p)->conf.bucket, p->key, a->status);
+	return rc < 0 ? rc : 0;
 }
 
 static int complete_upload(struct s3_put *p)
@@ -294,8 +307,10 @@ static int complete_upload(struct s3_put *p)
 		r.body = list.p;
 		r.body_n = list.n;
 		rc = vv_s3_http_call(&store_of(p)->http, &r, &a);
+		if (rc == 0)
+			rc = read_completion(p, &a);
 	}
-	if (rc < 0 && (a.status == 0 || a.tries > 1)) {
+	if (rc < 0 && (a.status == 0 || a.status / 100 == 2 || a.tries > 1)) {
 		vv_err_save(rc, &st);
 		rc = completed_before(p) ? 0 : vv_err_restore(&st);
 	}

@@ -191,6 +191,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if what == "cut-answer":
             self.hang_up()
             return self.reply(status, got, data[:len(data) // 2], len(data))
+        if what == "blank-answer":
+            data = b" \n"
         if what == "short":
             data = data[:-1]
         if what == "wrong-range":

@@ -214,6 +214,39 @@ def passing_faults(c, proxy, server):
     c.ok("put", "p", 12 * MIB, 4)
     c.ok("get", "p", 12 * MIB, 4)
     c.ok("get", "o", 12 * MIB, 3)
+    # one that succeeded, but whose answer says nothing: the object itself is asked, more than once
+    proxy.fault(done, "blank-answer", times=1)
+    proxy.fault(lambda m, p: m == "HEAD", "cut", times=2)
+    c.ok("put", "q", 12 * MIB, 5)
+    c.ok("get", "q", 12 * MIB, 5)
+
+
+@case
+def empty_success(c, proxy, server):
+    """A status of 200 that comes with no word of the object: it is no success where the object is not there."""
+    done = lambda m, p: m == "POST" and "uploadId" in p  # noqa: E731
+    result = "<CompleteMultipartUploadResult>{}</CompleteMultipartUploadResult>"
+    c.ok("put", "o", 12 * MIB, 1)  # an older object of that name says nothing about the new one
+    for text in ("", " \n", "<Error><Co", "<Error><Message>words</Message></Error>", "<html/>", "<html>", "words",
+                 result.format(""), result.format("<ETag/>"), "<a>" + result.format("<ETag>e</ETag>") + "</a>",
+                 result.format("<ETag>e</ETag>")[:-1]):
+        for name in "o", "p":
+            proxy.answer(done, 200, text)
+            c.fails(EIO, [f"s3: POST varve-test/{c.prefix}/{name}: 200, but the server does not say"], "put", name,
+                    12 * MIB, 2)
+            proxy.rules.clear()
+    c.ok("get", "o", 12 * MIB, 1)
+    c.fails(ENOENT, ["404"], "get", "p", 12 * MIB, 2)
+    # what real servers say, after the white space that they send while they work, is believed
+    text = ('<?xml version="1.0" encoding="UTF-8"?>\n \n<CompleteMultipartUploadResult xmlns="http://s3.amazonaws.com/doc/'
+            '2006-03-01/"><Location>x</Location><ETag>&quot;3858f62230ac3c915f300c664312c11f-3&quot;</ETag>'
+            "</CompleteMultipartUploadResult>")
+    for answer in text, "  " + text, text.replace("Result xmlns", "Result  xmlns:x='y' xmlns"):
+        proxy.answer(done, 200, answer)
+        proxy.seen.clear()
+        c.ok("put", "s", 12 * MIB, 1)
+        assert not any(m == "HEAD" for m, _ in proxy.seen), proxy.seen
+        proxy.rules.clear()
 
 
 @case
