@@ -259,6 +259,9 @@ static int put_whole(struct s3_put *p)
 	struct vv_s3_answer a = { 0 };
 	int rc = vv_s3_http_call(&s->http, &r, &a);
 
+	if (rc == 0 && !a.etag[0])
+		rc = vv_err_set(VV_EIO, "s3: PUT %s/%s: %d, but no receipt (ETag) for the object", s->conf.bucket,
+				p->key, a.status);
 	vv_s3_http_done(&a);
 	return rc;
 }

@@ -237,6 +237,10 @@ def empty_success(c, proxy, server):
             proxy.rules.clear()
     c.ok("get", "o", 12 * MIB, 1)
     c.fails(ENOENT, ["404"], "get", "p", 12 * MIB, 2)
+    proxy.answer(lambda m, p: m == "PUT", 200, "")
+    c.fails(EIO, [f"s3: PUT varve-test/{c.prefix}/r: 200, but no receipt"], "put", "r", 10, 1)
+    c.fails(EIO, [r"no receipt \(ETag\) for part"], "put", "r", 12 * MIB, 1)
+    proxy.rules.clear()
     # what real servers say, after the white space that they send while they work, is believed
     text = ('<?xml version="1.0" encoding="UTF-8"?>\n \n<CompleteMultipartUploadResult xmlns="http://s3.amazonaws.com/doc/'
             '2006-03-01/"><Location>x</Location><ETag>&quot;3858f62230ac3c915f300c664312c11f-3&quot;</ETag>'
