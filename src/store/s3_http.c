@@ -217,6 +217,8 @@ static void set_options(const struct vv_s3_conf *conf, struct attempt *t)
 	vv_s3_curl.easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	vv_s3_curl.easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L);
 	vv_s3_curl.easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+	if (t->r->once) /* libcurl sends again if a connection that it reuses ends without an answer */
+		vv_s3_curl.easy_setopt(c, CURLOPT_FRESH_CONNECT, 1L);
 	vv_s3_curl.easy_setopt(c, CURLOPT_CONNECTTIMEOUT, CONNECT_S);
 	vv_s3_curl.easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, t->r->patient ? 1L : SLOW_BYTES_PER_S);
 	vv_s3_curl.easy_setopt(c, CURLOPT_LOW_SPEED_TIME, (long)conf->stall_s * (t->r->patient ? PATIENCE : 1));
@@ -305,7 +307,7 @@ static bool one_of(const char *word, const char *const *list)
 }
 
 /* Failures of the network, and those that the server attributes to itself, may not recur. */
-static bool worth_another(const struct vv_s3_answer *a)
+bool vv_s3_http_may_pass(const struct vv_s3_answer *a)
 {
 	static const char *const passing[] = { "SlowDown",           "RequestTimeout", "InternalError",
 					       "ServiceUnavailable", "Throttling",     NULL };
@@ -333,7 +335,7 @@ static bool worth_another(const struct vv_s3_answer *a)
 
 /* Waits twice as long each time, half of it random, so that a thousand ranks do not return at
  * once. */
-static void pause_before(const struct vv_s3_conf *c, unsigned try)
+void vv_s3_http_pause(const struct vv_s3_conf *c, unsigned try)
 {
 	uint64_t ms = c->first_pause_ms;
 	uint32_t chance = 0;
@@ -367,13 +369,13 @@ int vv_s3_http_call(struct vv_s3_http *h, const struct vv_s3_request *r, struct 
 		int rc;
 
 		if (try > 1)
-			pause_before(h->conf, try);
+			vv_s3_http_pause(h->conf, try);
 		forget(a);
 		rc = try_once(h, r, hash, a);
 		a->tries = try;
 		if (rc < 0)
 			return rc;
-		if (try == limit || !worth_another(a))
+		if (try == limit || !vv_s3_http_may_pass(a))
 			break;
 	}
 	if (a->curl == CURLE_OK && a->status / 100 == 2 && !(r->may_fail && a->code[0]))

@@ -30,7 +30,7 @@ struct vv_s3_request {
 	size_t body_n;
 	void *into; /* buffer for the body of a successful answer; NULL: into the answer */
 	size_t into_n;
-	bool once;     /* do not try again */
+	bool once;     /* do not send it again, whatever happens */
 	bool patient;  /* the server may take minutes to answer */
 	bool may_fail; /* status 200 may carry an error in its body */
 };
@@ -62,5 +62,10 @@ void vv_s3_http_fini(struct vv_s3_http *h);
  * error. */
 int vv_s3_http_call(struct vv_s3_http *h, const struct vv_s3_request *r, struct vv_s3_answer *a);
 void vv_s3_http_done(struct vv_s3_answer *a);
+
+/* For a caller that sends again by itself: may another try succeed, and the pause before it (2 for
+ * the second one). */
+bool vv_s3_http_may_pass(const struct vv_s3_answer *a);
+void vv_s3_http_pause(const struct vv_s3_conf *c, unsigned try);
 
 #endif

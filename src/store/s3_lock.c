@@ -258,20 +258,34 @@ int vv_s3_lock(struct vv_store *store, const char *name, struct vv_lock **out)
 	return rc;
 }
 
+/* If the answer is lost, the lease may be gone, and the lock may be another's. So each DELETE is
+ * sent once, after a look at the lease. */
+static void delete_lease(struct vv_s3 *s, const struct s3_lock *k)
+{
+	const struct vv_s3_request r = { .method = "DELETE", .key = k->key, .once = true };
+	char etag[sizeof(((struct vv_s3_answer *)0)->etag)];
+	bool again = true;
+
+	for (unsigned try = 1; again && try <= 1 + s->conf.retries; try++) {
+		struct vv_s3_answer a = { 0 };
+		struct lease now;
+
+		if (try > 1)
+			vv_s3_http_pause(&s->conf, try);
+		if (read_lease(s, k->key, &now, etag, sizeof(etag)) != 1 || strcmp(now.nonce, k->mine.nonce) != 0)
+			return;
+		again = vv_s3_http_call(&s->http, &r, &a) < 0 && vv_s3_http_may_pass(&a);
+		vv_s3_http_done(&a);
+	}
+}
+
 void vv_s3_lock_release(struct vv_lock *lock)
 {
 	struct s3_lock *k = (struct s3_lock *)lock;
-	struct vv_s3 *s = (struct vv_s3 *)lock->store;
-	struct vv_s3_request r = { .method = "DELETE", .key = k->key };
-	struct vv_s3_answer a = { 0 };
-	char etag[sizeof(a.etag)];
 	struct vv_err_state st;
-	struct lease now;
 
 	vv_err_save(0, &st); /* unlock is often part of handling another error */
-	if (read_lease(s, k->key, &now, etag, sizeof(etag)) == 1 && strcmp(now.nonce, k->mine.nonce) == 0)
-		vv_s3_http_call(&s->http, &r, &a);
-	vv_s3_http_done(&a);
+	delete_lease((struct vv_s3 *)lock->store, k);
 	vv_err_restore(&st);
 	free_lock(k);
 }

@@ -181,6 +181,35 @@ def locks_by_condition(c, proxy, server):
 
 
 @case
+def release_without_an_answer(c, proxy, server):
+    """The answer to a release is lost, and meanwhile another process takes the lock: it keeps it."""
+    release = lambda m, p: m == "DELETE" and p.endswith("/lock")  # noqa: E731
+    others = []
+
+    def take():
+        others.append(c.start("lock", "lock"))
+        assert others[-1].stdout.readline() == "held\n", others[-1].communicate()
+
+    for before in [], ["cut"], ["cut", "cut"]:
+        for what in before:
+            proxy.fault(release, what, times=1)
+        proxy.fault(release, take, times=1)
+        c.ok("lock", "lock")
+        assert all(left == 0 for _, _, left in proxy.rules), "nothing was released"
+        c.fails(EBUSY, [f"held by process {others[-1].pid} on host"], "lock", "lock")
+        assert c.finish(others.pop())[0] == 0
+        assert c.ok("list", "") == ""
+        proxy.rules.clear()
+    proxy.answer(release, 503, s3_proxy.error("SlowDown"), times=2)
+    c.ok("lock", "lock")  # the third try releases it
+    assert c.ok("list", "") == ""
+    proxy.answer(release, 403, s3_proxy.error("AccessDenied"))
+    proxy.seen.clear()
+    c.ok("lock", "lock")
+    assert sum(m == "DELETE" for m, _ in proxy.seen) == 1, proxy.seen
+
+
+@case
 def killed_server(c, proxy, server):
     p = c.start("put-half", "o", 22 * MIB, 1)
     assert p.stdout.readline() == "half\n"
