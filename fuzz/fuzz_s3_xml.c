@@ -50,7 +50,7 @@ static int hear(void *ctx, const char *path, const char *text)
 
 	insist(n && n < PATH && path[0] != '/' && path[n - 1] != '/' && !strstr(path, "//"));
 	if (text) {
-		insist(strlen(text) <= VV_S3_XML_TEXT);
+		insist(strlen(text) < VV_S3_XML_TEXT);
 		keep(h, path, text);
 	} else { /* the last of its children has just ended */
 		insist(strncmp(h->last, path, n) == 0 && h->last[n] == '/' && !strchr(h->last + n + 1, '/'));
@@ -61,7 +61,7 @@ static int hear(void *ctx, const char *path, const char *text)
 
 static void find(const uint8_t *data, size_t size, const struct heard *h, int is_xml)
 {
-	char text[VV_S3_XML_TEXT + 1];
+	char text[VV_S3_XML_TEXT];
 
 	for (size_t i = 0; i < h->kept; i++) {
 		insist(vv_s3_xml_find(data, size, h->path[i], text, sizeof(text)) == is_xml);

@@ -48,7 +48,7 @@ static bool blank(char c)
 
 static int add_text(struct scan *s, const char *p, size_t n)
 {
-	if (s->text.n + n > VV_S3_XML_TEXT)
+	if (n >= VV_S3_XML_TEXT - s->text.n) /* the end needs a byte, too */
 		return bad(s, "a text too long");
 	vv_buf_add(&s->text, p, n);
 	return vv_buf_check(&s->text);

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#define VV_S3_XML_TEXT (8 << 10) /* longest text of one element */
+#define VV_S3_XML_TEXT (8 << 10) /* room for the longest text of one element and its end */
 
 /* Called at the end of an element. The path is its name after those of its parents,
  * "ListBucketResult/Contents/Key", without namespace prefixes. The text is decoded; it is NULL if
