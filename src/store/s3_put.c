@@ -7,6 +7,7 @@
 #include "store/s3.h"
 #include "store/s3_priv.h"
 #include "store/s3_xml.h"
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -190,6 +191,21 @@ static int grow(struct s3_put *p)
 	return 0;
 }
 
+/* The program's signals are for its own threads. Returns 0 or an errno. */
+static int start_thread(struct s3_put_part *part)
+{
+	sigset_t all, old;
+	int rc;
+
+	sigfillset(&all);
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGBUS);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(&part->thread, NULL, carry, part);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return rc;
+}
+
 /* Starts sending the slot being filled; then the next one is free. */
 static int dispatch(struct s3_put *p)
 {
@@ -201,7 +217,7 @@ static int dispatch(struct s3_put *p)
 	if (rc < 0)
 		return rc;
 	part->number = ++p->parts;
-	if (pthread_create(&part->thread, NULL, carry, part) == 0) {
+	if (start_thread(part) == 0) {
 		part->travels = true;
 	} else { /* no thread available: send in this thread */
 		rc = send_part(part);

@@ -2,8 +2,10 @@
 # ctest: TIMEOUT 300 COST 30
 """The S3 store against a real server (npm's s3rver), reached through a proxy that checks every signature with its own
 implementation (s3rver looks at no V4 signature) and can fail in all the ways networks and servers do."""
+import contextlib
 import os
 import pathlib
+import queue
 import re
 import signal
 import subprocess
@@ -221,6 +223,29 @@ def killed_server(c, proxy, server):
     c.fails(ENOENT, ["404"], "get", "o", 22 * MIB, 1)
     c.ok("put", "o", 22 * MIB, 2)
     c.ok("get", "o", 22 * MIB, 2)
+
+
+@case
+def signals(c, proxy, server):
+    """A thread that sends a part takes no signal from the program."""
+    pids, masks = queue.SimpleQueue(), []
+
+    def look():
+        pid = pids.get(timeout=60)
+        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+            if int(task.name) == pid:
+                continue
+            with contextlib.suppress(OSError):  # a thread may end
+                masks.append(int(re.search(r"SigBlk:\s*(\w+)", (task / "status").read_text())[1], 16))
+
+    proxy.fault(lambda m, p: "partNumber=1" in p, look, times=1)
+    p = c.start("put", "o", 12 * MIB, 1)
+    pids.put(p.pid)
+    assert c.finish(p)[0] == 0
+    assert masks, "no thread sends"
+    for mask in masks:
+        for s in signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGALRM, signal.SIGCHLD:
+            assert mask >> s - 1 & 1, f"{s.name} is not blocked: {mask:x}"
 
 
 @case
