@@ -144,11 +144,12 @@ static int broadcast_error(struct vv_group *g, struct vv_comm *c, uint32_t who, 
 
 int vv_group_sum(struct vv_group *g, struct vv_comm *c, int rc, uint64_t *v, size_t n)
 {
-	enum { MOST = 8 };
-	uint64_t sum[MOST + 1] = { rc != 0 }, lowest;
+	uint64_t sum[VV_GROUP_SUM_MOST + 1] = { rc != 0 }, lowest;
 	struct vv_err_state error;
 	int said;
 
+	if (n > VV_GROUP_SUM_MOST)
+		return vv_err_set(VV_EINVAL, "a sum of %zu numbers over the ranks", n);
 	vv_err_save(rc, &error);
 	for (size_t i = 0; i < n; i++)
 		sum[i + 1] = v[i];

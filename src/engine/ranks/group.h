@@ -53,7 +53,8 @@ int vv_group_check_call_max(struct vv_group *g, enum vv_group_call call, uint64_
 /* A failure on one rank is a failure on all. All get the error of the lowest rank that failed, with
  * the same code. Returns 0 only if all ranks pass 0. */
 int vv_group_agree(struct vv_group *g, struct vv_comm *c, int rc);
-/* The same, with the sums over all ranks of n numbers. */
+/* The same, with the sums over all ranks of n numbers, at most VV_GROUP_SUM_MOST. */
+enum { VV_GROUP_SUM_MOST = 8 };
 int vv_group_sum(struct vv_group *g, struct vv_comm *c, int rc, uint64_t *v, size_t n);
 /* Makes the error reported by rank `who` this rank's error, in the name of the rank where it began.
  * Returns its code. */

@@ -327,7 +327,7 @@ static int look_at_holders(const struct locator *l, int rc)
 	if (!s->io.group)
 		return rc;
 	rc = vv_group_agree(s->io.group, s->io.group->comm, rc);
-	return rc ? rc : vv_group_sum(s->io.group, s->io.group->comm, 0, l->fit, l->end - l->first);
+	return rc || l->first == l->end ? rc : vv_comm_allreduce(s->io.group->comm, l->fit, l->end - l->first, VARVE_SUM);
 }
 
 /* The first holder that fits, or else one whose object may have intact blocks. */
@@ -361,7 +361,10 @@ static int locate_all(struct loader *from, uint64_t epoch)
 			locate((l.s->v[i].ranks ? o->job->parity : o->job->data) + o->member, l.s->v[i].place, l.fit[i - l.first]);
 	}
 	vv_mem_free(l.owner);
-	vv_mem_free(l.fit);
+	if (l.s->io.group) /* the ranks may still read it */
+		vv_comm_free(l.s->io.group->comm, l.fit);
+	else
+		vv_mem_free(l.fit);
 	return rc;
 }
 
