@@ -2,12 +2,12 @@
  * Its parts are sent in the background, two at a time, while the next one fills. The object appears
  * complete when the upload is completed. */
 #include "store/s3_put.h"
+#include "base/block_signals.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "store/s3.h"
 #include "store/s3_priv.h"
 #include "store/s3_xml.h"
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -194,15 +194,12 @@ static int grow(struct s3_put *p)
 /* The program's signals are for its own threads. Returns 0 or an errno. */
 static int start_thread(struct s3_put_part *part)
 {
-	sigset_t all, old;
+	sigset_t before;
 	int rc;
 
-	sigfillset(&all);
-	sigdelset(&all, SIGSEGV);
-	sigdelset(&all, SIGBUS);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
+	vv_block_signals_brief(&before);
 	rc = pthread_create(&part->thread, NULL, carry, part);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	vv_block_signals_end(&before);
 	return rc;
 }
 
