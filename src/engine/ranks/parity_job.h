@@ -8,8 +8,8 @@
 struct vv_parity_object { /* a layer of the set, or the parity of its rank */
 	bool there;     /* `place` can read it */
 	bool wanted;    /* place `to` writes it */
-	bool has_other; /* place `other` has one of the same name that does not fit */
-	uint8_t fit;    /* of the one at `place`: enum vv_parity_fit */
+	bool has_other; /* place `other` has one of the same name that does not match */
+	uint8_t match;    /* of the one at `place`: enum vv_parity_match */
 	uint32_t place, to, other;
 	uint8_t *bad;   /* of each of its blocks: it is damaged; or NULL */
 	size_t n_blocks;

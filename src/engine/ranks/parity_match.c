@@ -1,4 +1,4 @@
-#include "engine/ranks/parity_fit.h"
+#include "engine/ranks/parity_match.h"
 #include "base/err.h"
 #include "core/format/name.h"
 #include "engine/lineage/layer_file.h"
@@ -17,7 +17,7 @@ static int find_len(const struct vv_lineage *lin, uint64_t layer, uint64_t *len)
 	return rc;
 }
 
-static int fit_layer(const struct vv_lineage *lin, const struct vv_parity_job *j, size_t member, enum vv_parity_fit *out)
+static int match_layer(const struct vv_lineage *lin, const struct vv_parity_job *j, size_t member, enum vv_parity_match *out)
 {
 	const struct vv_parity_layer *l = &j->head.layer[member];
 	uint64_t layer = vv_run_layer(j->head.epoch, l->rank), len;
@@ -33,24 +33,24 @@ static int fit_layer(const struct vv_lineage *lin, const struct vv_parity_job *j
 	if (rc)
 		return rc;
 	rc = vv_layer_file_check_head(f, &l->head);
-	*out = rc ? VV_PARITY_STALE : VV_PARITY_FITS;
+	*out = rc ? VV_PARITY_STALE : VV_PARITY_MATCHES;
 	vv_layer_file_close(f);
 	return rc;
 }
 
-static int fit_parity(const struct vv_lineage *lin, const struct vv_parity_job *j, size_t member, enum vv_parity_fit *out)
+static int match_parity(const struct vv_lineage *lin, const struct vv_parity_job *j, size_t member, enum vv_parity_match *out)
 {
 	struct vv_parity_head h = { 0 };
 	int rc = vv_parity_file_head(lin, j->head.epoch, j->head.layer[member].rank, j->head.n_ranks, &h);
 
-	*out = rc ? VV_PARITY_DAMAGED : vv_parity_head_same(&h, &j->head) ? VV_PARITY_FITS : VV_PARITY_STALE;
+	*out = rc ? VV_PARITY_DAMAGED : vv_parity_head_same(&h, &j->head) ? VV_PARITY_MATCHES : VV_PARITY_STALE;
 	vv_parity_head_fini(&h);
 	return rc;
 }
 
-int vv_parity_fit_find(const struct vv_lineage *lin, const struct vv_parity_job *j, size_t member, bool parity, enum vv_parity_fit *out)
+int vv_parity_match_object(const struct vv_lineage *lin, const struct vv_parity_job *j, size_t member, bool parity, enum vv_parity_match *out)
 {
-	int rc = (parity ? fit_parity : fit_layer)(lin, j, member, out);
+	int rc = (parity ? match_parity : match_layer)(lin, j, member, out);
 
 	if (rc != VV_EDAMAGED && rc != VV_ENOENT)
 		return rc;

@@ -5,7 +5,7 @@
 #include "base/search.h"
 #include "engine/ranks/exchange.h"
 #include "engine/ranks/parity_file.h"
-#include "engine/ranks/parity_fit.h"
+#include "engine/ranks/parity_match.h"
 #include "engine/ranks/parity_scan.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -285,7 +285,7 @@ struct locator {
 	} *owner;
 	uint32_t ranks;
 	size_t first, end; /* the holders of this epoch, */
-	uint64_t *fit;     /* and how well their objects fit */
+	uint64_t *match;   /* and how well their objects match */
 };
 
 static const struct owner *owner_of(const struct locator *l, const struct vv_parity_holder *h)
@@ -303,14 +303,14 @@ static int new_locator(struct locator *l, const struct loader *from, uint64_t ep
 	for (size_t i = 0; i < from->n; i++)
 		l->ranks = from->v[i].head.n_ranks > l->ranks ? from->v[i].head.n_ranks : l->ranks;
 	l->owner = vv_mem_new(l->ranks, sizeof(*l->owner));
-	l->fit = vv_mem_new(l->end - l->first, sizeof(*l->fit));
+	l->match = vv_mem_new(l->end - l->first, sizeof(*l->match));
 	for (size_t i = 0; l->owner && i < from->n; i++)
 		for (size_t k = 0; k < from->v[i].head.n_layers; k++)
 			l->owner[from->v[i].head.layer[k].rank] = (struct owner){ &from->v[i], k };
-	return l->owner && l->fit ? 0 : VV_ENOMEM;
+	return l->owner && l->match ? 0 : VV_ENOMEM;
 }
 
-/* Each process looks at the objects in its own stores, and learns how those of the others fit. */
+/* Each process looks at the objects in its own stores, and learns how those of the others match. */
 static int look_at_holders(const struct locator *l, int rc)
 {
 	const struct vv_parity_sets *s = l->s;
@@ -318,32 +318,32 @@ static int look_at_holders(const struct locator *l, int rc)
 	for (size_t i = l->first; rc == 0 && i < l->end; i++) {
 		const struct vv_lineage *lin = vv_parity_build_lineage(&s->io, s->v[i].place);
 		const struct owner *o = owner_of(l, &s->v[i]);
-		enum vv_parity_fit fit = VV_PARITY_UNSEEN;
+		enum vv_parity_match match = VV_PARITY_UNSEEN;
 
 		if (lin && o->job)
-			rc = vv_parity_fit_find(lin, o->job, o->member, s->v[i].ranks != 0, &fit);
-		l->fit[i - l->first] = fit;
+			rc = vv_parity_match_object(lin, o->job, o->member, s->v[i].ranks != 0, &match);
+		l->match[i - l->first] = match;
 	}
 	if (!s->io.group)
 		return rc;
 	rc = vv_group_agree(s->io.group, s->io.group->comm, rc);
-	return rc || l->first == l->end ? rc : vv_comm_allreduce(s->io.group->comm, l->fit, l->end - l->first, VARVE_SUM);
+	return rc || l->first == l->end ? rc : vv_comm_allreduce(s->io.group->comm, l->match, l->end - l->first, VARVE_SUM);
 }
 
-/* The first holder that fits, or else one whose object may have intact blocks. */
-static void locate(struct vv_parity_object *o, uint32_t place, uint64_t fit)
+/* The first holder that matches, or else one whose object may have intact blocks. */
+static void locate(struct vv_parity_object *o, uint32_t place, uint64_t match)
 {
-	bool better = fit > o->fit && fit > VV_PARITY_STALE;
+	bool better = match > o->match && match > VV_PARITY_STALE;
 	uint32_t worse = better ? o->place : place;
 
-	if (better ? o->there : fit == VV_PARITY_STALE || fit == VV_PARITY_DAMAGED) {
+	if (better ? o->there : match == VV_PARITY_STALE || match == VV_PARITY_DAMAGED) {
 		o->has_other = true;
 		o->other = worse;
 	}
 	if (better) {
 		o->there = true;
 		o->place = place;
-		o->fit = (uint8_t)fit;
+		o->match = (uint8_t)match;
 	}
 }
 
@@ -358,13 +358,13 @@ static int locate_all(struct loader *from, uint64_t epoch)
 		const struct owner *o = owner_of(&l, &l.s->v[i]);
 
 		if (o->job)
-			locate((l.s->v[i].ranks ? o->job->parity : o->job->data) + o->member, l.s->v[i].place, l.fit[i - l.first]);
+			locate((l.s->v[i].ranks ? o->job->parity : o->job->data) + o->member, l.s->v[i].place, l.match[i - l.first]);
 	}
 	vv_mem_free(l.owner);
 	if (l.s->io.group) /* the ranks may still read it */
-		vv_comm_free(l.s->io.group->comm, l.fit);
+		vv_comm_free(l.s->io.group->comm, l.match);
 	else
-		vv_mem_free(l.fit);
+		vv_mem_free(l.match);
 	return rc;
 }
 
@@ -495,7 +495,7 @@ static uint32_t choose_place(const struct vv_parity_sets *s, const struct vv_par
 	return home;
 }
 
-/* With `others`, intact objects are written over those of the same name that do not fit. */
+/* With `others`, intact objects are written over those of the same name that do not match. */
 static bool want(const struct vv_parity_sets *s, struct vv_parity_job *j, bool others)
 {
 	bool any = false;
