@@ -56,7 +56,7 @@ def check_real_cuda(work):
     if subprocess.run([program], capture_output=True).returncode == 5:
         print("no CUDA device: real device memory is left out")
         return
-    found = [x for x in told(work, program, "cuda") if x[2] == "CUDA"]
+    found = [x for x in told(work, program, "real") if x[2] == "CUDA"]
     expect("real device memory", found)
     print("device memory:", found, flush=True)
 
