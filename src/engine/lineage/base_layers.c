@@ -127,14 +127,6 @@ static int by_block(const void *a, const void *b)
 	return (x->block > y->block) - (x->block < y->block);
 }
 
-/* Does the section have the same place and checksum in both files? Then its bytes are the same. */
-static bool has_same_blocks(const struct vv_layer_file *a, const struct vv_layer_file *b)
-{
-	const struct vv_section *x = vv_layer_section(&a->frame, VV_SECTION_BLOCKS), *y = vv_layer_section(&b->frame, VV_SECTION_BLOCKS);
-
-	return x->off == y->off && x->len == y->len && x->check == y->check;
-}
-
 /* The tables of the file are known, and need not be read again. */
 static int read_again(const struct vv_base_layers *b, const struct base_piece *x, uint8_t *raw, uint8_t *stored)
 {
@@ -143,9 +135,7 @@ static int read_again(const struct vv_base_layers *b, const struct base_piece *x
 
 	if (rc)
 		return rc;
-	/* a compact layer has the same positions, but perhaps other blocks */
-	if (!has_same_blocks(f, x->file))
-		rc = vv_err_set(VV_EIO, "'%s': the layer was replaced by a compact one while it was read; read again", x->file->object);
+	rc = vv_layer_file_check_same_blocks(f, x->file);
 	same.get = f->get;
 	if (rc == 0)
 		rc = vv_layer_file_read_block(&same, x->block, raw, stored);

@@ -70,6 +70,17 @@ void vv_layer_file_release(struct vv_layer_file *f)
 		drop_bytes(f);
 }
 
+/* If the section has the same place and checksum in both files, its bytes are the same. */
+int vv_layer_file_check_same_blocks(const struct vv_layer_file *f, const struct vv_layer_file *was)
+{
+	const struct vv_section *x = vv_layer_section(&f->frame, VV_SECTION_BLOCKS), *y = vv_layer_section(&was->frame, VV_SECTION_BLOCKS);
+
+	if (x->off == y->off && x->len == y->len && x->check == y->check)
+		return 0;
+	vv_err_set(VV_EIO, "the layer was rewritten while it was read; open the epoch again");
+	return vv_layer_file_name_in_error(f, VV_EIO);
+}
+
 int vv_layer_file_finish(struct vv_layer_file *f, struct vv_pool *pool)
 {
 	int rc = f->lazy_runs ? vv_lazy_runs_finish(f->lazy_runs, pool) : 0;

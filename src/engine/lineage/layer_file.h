@@ -53,6 +53,10 @@ int vv_layer_file_read_eras(const struct vv_lineage *lin, uint64_t layer);
 /* Closes the underlying file. The parts that were read stay until vv_layer_file_close. */
 void vv_layer_file_release(struct vv_layer_file *f);
 
+/* Is f, opened again, the same file as `was`, whose block table is known? A compact layer has the
+ * same positions, but perhaps other blocks. VV_EIO: it is not. */
+int vv_layer_file_check_same_blocks(const struct vv_layer_file *f, const struct vv_layer_file *was);
+
 /* Reads the remaining runs. */
 int vv_layer_file_finish(struct vv_layer_file *f, struct vv_pool *pool);
 

@@ -200,10 +200,16 @@ static const uint8_t *map_block(const struct vv_block_map_layer *l, const struct
 	return k.check == b->check ? k.p : NULL;
 }
 
+/* A closed file is opened again. Since it was closed, gc may have replaced it. */
 static int with_file(const struct vv_block_cache *s, const struct vv_block_map_layer *l, struct vv_layer_file **out)
 {
+	int rc;
+
 	*out = l->file;
-	return l->file->get ? 0 : vv_layer_file_open(s->lin, l->layer, VV_LAYER_FILE_BLOCKS, out);
+	if (l->file->get)
+		return 0;
+	rc = vv_layer_file_open(s->lin, l->layer, VV_LAYER_FILE_BLOCKS, out);
+	return rc ? rc : vv_layer_file_check_same_blocks(*out, l->file);
 }
 
 static int read_block(struct vv_block_cache *s, const struct vv_block_cache_entry *b, struct room *raw, struct room *stored)

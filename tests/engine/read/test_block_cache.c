@@ -9,6 +9,7 @@
 #include "engine/context.h"
 #include "engine/files/unpack.h"
 #include "engine/session/session.h"
+#include "engine/upkeep/gc.h"
 #include "support/gen.h"
 #include "support/place.h"
 #include "vv_test.h"
@@ -19,6 +20,7 @@ enum { FILES = 3, LEN = 20 << 20, EPOCHS = 3, STEP = 64 << 10, LITTLE = 64 << 10
 static struct vv_pool *pool;
 static char store_url[PLACE_MAX];
 static uint8_t *bytes[FILES];
+static bool overwrites; /* each epoch changes half of the pages that the epoch before changed */
 static bool nibbles; /* noise that shrinks to half: most changes of its compressed bytes decode to other noise */
 
 static void ok(int rc)
@@ -41,7 +43,7 @@ static void change(int epoch)
 				bytes[i][k] = (uint8_t)(k / 4096 * 7 + k % 64);
 			memset(bytes[i] + LEN / 4, 0, 3 << 20);
 		}
-		for (size_t k = (size_t)epoch * 4096; k < LEN && epoch > 1; k += 100 * 4096)
+		for (size_t k = overwrites ? 0 : (size_t)epoch * 4096; k < LEN && epoch > 1; k += (overwrites ? 8U << epoch : 100) * 4096)
 			gen_bytes(&state, bytes[i] + k, 4096);
 		for (size_t k = 0; k < LEN && nibbles; k++)
 			bytes[i][k] &= 0x0f;
@@ -279,6 +281,38 @@ static void test_few_descriptors(const char *lineage)
 	CHECK(setrlimit(RLIMIT_NOFILE, &old) == 0);
 }
 
+/* gc rewrites a layer whose file the reader has closed: an error, never other bytes. */
+static void test_rewritten(const char *lineage)
+{
+	uint8_t *got = malloc(STEP);
+	struct rlimit old, few;
+	struct vv_gc_report r;
+	struct view w;
+	size_t bad = 0;
+
+	CHECK(got && getrlimit(RLIMIT_NOFILE, &old) == 0);
+	few = old;
+	few.rlim_cur = 14;
+	CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+	ok(open_view(&w, lineage, 256 << 20));
+	CHECK(setrlimit(RLIMIT_NOFILE, &old) == 0);
+	ok(vv_catalog_drop_epoch(&w.lineage, 2, NULL));
+	ok(vv_gc_run(&w.lineage, 0, VV_GC_THOROUGH, NULL, &r));
+	CHECK(r.rewritten > 0);
+	for (size_t i = 0; i < FILES; i++)
+		for (uint64_t at = 0; at < LEN; at += STEP) {
+			int rc = vv_block_cache_copy(w.cache, i, at, got, STEP);
+
+			CHECK(rc == VV_EIO ? strstr(vv_err_last(), "open the epoch again") != NULL : rc == 0);
+			CHECK(rc || memcmp(got, bytes[w.number[i]] + at, STEP) == 0);
+			bad += rc != 0;
+		}
+	CHECK(bad > 0);
+	close_view(&w);
+	test_reading(lineage, 256 << 20);
+	free(got);
+}
+
 static void test_want_of_memory(const char *lineage)
 {
 	bool done = false;
@@ -330,6 +364,10 @@ int main(void)
 		test_damage(plain);
 		test_changed_file(plain, false);
 		test_changed_file(plain, true);
+		overwrites = true;
+		pack(threads ? "rewritten" : "rewritten1", "mode=sync");
+		test_rewritten(threads ? "rewritten" : "rewritten1");
+		overwrites = false;
 		vv_pool_free(pool);
 	}
 	for (int i = 0; i < FILES; i++)
