@@ -53,16 +53,18 @@ static int refuse(const struct vv_lineage *lin, const struct vv_request *q, uint
 	return vv_salvage_add(bad, &need);
 }
 
-/* After damage: everything is read again, piece by piece. */
+/* After damage: everything is read again, piece by piece. Meanwhile more eras may be known, so
+ * each request is checked again. */
 static int doubt(const struct vv_lineage *lin, const struct vv_request *q, size_t n, uint8_t *to, struct vv_salvage_needs *bad, struct vv_warned *warned)
 {
 	struct vv_salvage_needs need = { 0 };
 	int rc = 0;
 
+	bad->n = 0;
 	for (size_t i = 0; rc == 0 && i < n; to += q[i++].len) {
 		struct vv_salvage_need one = need_for(&q[i], to);
 
-		rc = is_meant(lin, &q[i]) ? vv_salvage_add(&need, &one) : 0;
+		rc = is_meant(lin, &q[i]) ? vv_salvage_add(&need, &one) : refuse(lin, &q[i], to, bad, warned);
 	}
 	if (rc == 0)
 		rc = vv_salvage_read(lin, &need, bad, warned);

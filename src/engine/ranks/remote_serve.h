@@ -17,7 +17,7 @@ struct vv_request {
 /* Can all requests be answered? len[r]: bytes that rank r gets. */
 int vv_remote_serve_check(const struct vv_exchange *ask, uint32_t size, uint64_t *len);
 /* Writes the answers to all requests, one after the other. Bytes that are not intact, or of another
- * era than requested, are added to `bad`. */
+ * era than requested, are listed in `bad`, which is empty before. */
 int vv_remote_serve_read(const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_exchange *ask, uint8_t *to, struct vv_salvage_needs *bad,
 		  struct vv_warned *warned);
 
