@@ -1,7 +1,7 @@
 /* Layers of this storage node are read as usual. Other bytes are requested in rounds, which limit
  * the memory. The holders of each layer are known from the lists of the storage nodes. Each rank of
- * a storage node answers a share of its requests. Bad bytes are looked up in the layers' other
- * copies, until all are read or no copy is left. */
+ * a storage node answers a share of its requests. Bad bytes are requested from the next holder of
+ * the layer, then looked up in other copies, until all are read or no copy is left. */
 #include "engine/ranks/remote_read.h"
 #include "engine/threads.h"
 #include "base/err.h"
@@ -230,6 +230,36 @@ static int by_rank(const void *a, const void *b)
 	return x->layer != y->layer ? order_number(x->layer, y->layer) : order_number(x->pos, y->pos);
 }
 
+/* The next other storage node with the layer; NULL: none is left. Without stores of their own, ranks
+ * know no holders. */
+static const struct vv_holder *next_holder(const struct fetch *f, const struct vv_salvage_need *need, uint32_t *tried)
+{
+	const struct vv_layer_holders *l = &f->holders;
+	size_t first = vv_layer_holders_find(l, need->layer);
+
+	for (size_t h = first + need->holders_tried; h < l->n && l->v[h].layer == need->layer; h++)
+		if (l->v[h].storage_node != f->g->storage_node[f->g->rank]) {
+			*tried = (uint32_t)(h - first + 1);
+			return &l->v[h];
+		}
+	return NULL;
+}
+
+/* Chooses the rank that answers. before: the need before it, often of the same layer; or NULL.
+ * False: there is none. */
+static bool choose_rank(const struct fetch *f, struct vv_salvage_need *need, const struct vv_salvage_need *before)
+{
+	const struct vv_holder *h = f->by ? NULL : next_holder(f, need, &need->holders_tried);
+
+	if (f->by)
+		need->rank = reader(f, need->layer);
+	else if (h && before && before->layer == need->layer && before->holders_tried == need->holders_tried)
+		need->rank = before->rank;
+	else if (h)
+		need->rank = member(f->g, h->storage_node, need->layer);
+	return f->by || h;
+}
+
 /* Sorts the needs by the ranks that answer them. Needs without a holder are bad. */
 static int assign(struct fetch *f)
 {
@@ -238,15 +268,11 @@ static int assign(struct fetch *f)
 
 	for (size_t i = 0; rc == 0 && i < f->remote.n; i++) {
 		struct vv_salvage_need need = f->remote.v[i];
-		size_t h = f->by ? 0 : vv_layer_holders_find(&f->holders, need.layer);
 
-		if (!f->by && h == f->holders.n) {
+		if (choose_rank(f, &need, n ? &f->remote.v[n - 1] : NULL))
+			f->remote.v[n++] = need;
+		else
 			rc = vv_salvage_add(&f->bad, &need);
-			continue;
-		}
-		need.rank = f->by ? reader(f, need.layer) : i && n && f->remote.v[n - 1].layer == need.layer ? f->remote.v[n - 1].rank :
-									       member(f->g, f->holders.v[h].storage_node, need.layer);
-		f->remote.v[n++] = need;
 	}
 	f->remote.n = n;
 	if (n)
@@ -435,14 +461,22 @@ static int run_round(struct fetch *f, uint64_t round, uint64_t rounds)
 	return rc;
 }
 
-static int read_remote(struct fetch *f)
+/* All ranks call it together. */
+static int learn_holders(struct fetch *f)
 {
-	uint64_t rounds = 0;
 	int rc = 0;
 
 	if (!f->knows && !f->by)
 		rc = vv_layer_holders_exchange(f->g, 0, f->lin, f->oldest, &f->holders);
 	f->knows = true;
+	return rc;
+}
+
+static int read_remote(struct fetch *f)
+{
+	uint64_t rounds = 0;
+	int rc = learn_holders(f);
+
 	if (rc == 0 && !f->slice) {
 		f->slice = vv_mem_new(f->g->size, sizeof(*f->slice));
 		rc = vv_group_agree(f->g, f->g->comm, f->slice ? 0 : VV_ENOMEM);
@@ -466,6 +500,24 @@ static int err_no_copy(const struct vv_salvage_need *need)
 			  vv_run_rank(need->home), vv_run_epoch(need->home));
 }
 
+/* Bad bytes are requested from the next holder of their layer, if there is one. */
+static int try_holders(struct fetch *f)
+{
+	size_t n = 0;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < f->bad.n; i++) {
+		uint32_t tried;
+
+		if (next_holder(f, &f->bad.v[i], &tried))
+			rc = add_remote(f, &f->bad.v[i]);
+		else
+			f->bad.v[n++] = f->bad.v[i];
+	}
+	f->bad.n = n;
+	return rc;
+}
+
 /* Bad bytes are requested from the next layer that has a copy. */
 static int try_next(struct fetch *f, const struct vv_copies_lookup *a)
 {
@@ -487,6 +539,7 @@ static int try_next(struct fetch *f, const struct vv_copies_lookup *a)
 			need.layer = x->layer;
 			need.pos = x->at + (need.home_pos - x->pos);
 			need.copies_tried++;
+			need.holders_tried = 0;
 			f->copied[need.want] = true;
 			rc = is_here(f, need.layer) ? vv_salvage_add(&f->local, &need) : add_remote(f, &need);
 			at += need.len;
@@ -497,10 +550,14 @@ static int try_next(struct fetch *f, const struct vv_copies_lookup *a)
 
 static int try_copies(struct fetch *f)
 {
-	uint64_t *home = vv_mem_new(f->bad.n, sizeof(*home));
+	int rc = learn_holders(f);
 	struct vv_copies_lookup a = { 0 };
-	int rc = home ? 0 : VV_ENOMEM;
+	uint64_t *home;
 
+	if (rc == 0)
+		rc = try_holders(f);
+	home = vv_mem_new(f->bad.n, sizeof(*home));
+	rc = rc || home ? rc : VV_ENOMEM;
 	for (size_t i = 0; home && i < f->bad.n; i++)
 		home[i] = f->bad.v[i].home;
 	rc = vv_copies_lookup_exchange(f->g, rc, f->lin, home, f->bad.n, &a);

@@ -12,6 +12,7 @@ struct vv_salvage_need { /* bytes pos..pos+len of a layer's payload, to `to` */
 	/* their position in the run table: another copy may be in use now */
 	uint64_t home, home_pos;
 	unsigned copies_tried;          /* number of other copies */
+	uint32_t holders_tried;  /* of the layer's holders, the first ones, which failed */
 	uint32_t want;           /* the caller's number, */
 	uint32_t rank;           /* and the rank that gets the request */
 };
