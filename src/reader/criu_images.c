@@ -17,6 +17,7 @@ enum {
 	MOST = 64 << 20,      /* bytes of such a file that are read */
 	MOST_HEAD = 64,       /* and of one that may not be the right one */
 	MOST_CORE = 1 << 20,
+	MOST_CORES = 256 << 20, /* of all threads: their list may repeat some */
 	MAX_TASKS = 1 << 16,
 	STACK = 1 << 1, VSYSCALL = 1 << 2, VDSO = 1 << 3, HEAP = 1 << 5, FILE_PRIVATE = 1 << 6, FILE_SHARED = 1 << 7, ANON_SHARED = 1 << 8,
 	SYSV = 1 << 10, VVAR = 1 << 12, MEMFD = 1 << 14, /* flags of areas */
@@ -26,6 +27,7 @@ enum {
 
 struct image { /* a file of entries */
 	uint8_t *bytes;
+	size_t n;
 	struct vv_proto left;
 };
 
@@ -47,10 +49,10 @@ struct criu {
 
 static int open_image(struct criu *c, const char *name, enum vv_criu_entries_magic magic, size_t most, struct image *out)
 {
-	size_t n = 0;
-	int rc = c->f->sibling(c->f->arg, name, most, &out->bytes, &n);
+	int rc = c->f->sibling(c->f->arg, name, most, &out->bytes, &out->n);
 
-	out->left = vv_criu_entries_open(out->bytes, rc == 0 && out->bytes ? n : 0, magic);
+	out->n = rc == 0 && out->bytes ? out->n : 0;
+	out->left = vv_criu_entries_open(out->bytes, out->n, magic);
 	return rc;
 }
 
@@ -208,8 +210,9 @@ static int read_areas(struct criu *c, uint64_t pid)
 	return rc;
 }
 
-/* Marks the stack of a thread by the stack pointer in its registers. */
-static int mark_stack(struct criu *c, uint64_t tid)
+/* Marks the stack of a thread by the stack pointer in its registers. *left: bytes that may be
+ * read. */
+static int mark_stack(struct criu *c, uint64_t tid, size_t *left)
 {
 	char name[NAME];
 	struct image core = { 0 };
@@ -217,7 +220,8 @@ static int mark_stack(struct criu *c, uint64_t tid)
 	int rc;
 
 	snprintf(name, sizeof(name), "core-%" PRIu64 ".img", tid);
-	rc = open_image(c, name, VV_CRIU_CORE, MOST_CORE, &core);
+	rc = open_image(c, name, VV_CRIU_CORE, *left < MOST_CORE ? *left : MOST_CORE, &core);
+	*left -= core.n < *left ? core.n : *left;
 	if (rc == 0 && vv_criu_entries_next(&core.left, &entry)) {
 		x86 = vv_proto_body(vv_proto_body(entry, 2), 2);
 		arm = vv_proto_body(vv_proto_body(entry, 8), 3);
@@ -230,12 +234,13 @@ static int mark_stack(struct criu *c, uint64_t tid)
 static int mark_stacks(struct criu *c, struct vv_proto task)
 {
 	struct vv_proto_field f;
+	size_t left = MOST_CORES;
 	int rc = 0;
 
 	vv_memory_areas_mark(&c->memory, c->stack, VV_SEGMENT_STACK);
-	for (size_t i = 0; rc == 0 && i < MAX_TASKS && vv_proto_next(&task, &f); i++)
+	for (size_t i = 0; rc == 0 && left && i < MAX_TASKS && vv_proto_next(&task, &f); i++)
 		if (f.number == 5)
-			rc = mark_stack(c, f.value);
+			rc = mark_stack(c, f.value, &left);
 	return rc;
 }
 

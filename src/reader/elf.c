@@ -19,7 +19,7 @@ enum {
 	NOTE_BYTES = 12,
 	NT_PRSTATUS = 1, NT_AUXV = 6, NT_FILE = 0x46494c45,
 	MOST_HEADERS = 1 << 17,
-	MOST_NOTES = 1 << 20,
+	MOST_NOTES = 1 << 20, /* of all headers: several may name the same notes */
 	MOST_AUXV = 64,
 	MOST_FILE_NOTE = 64 << 20,
 	MAX_STACKS = 4096,
@@ -38,6 +38,7 @@ struct core {
 	unsigned machine;
 	struct vv_memory_areas memory;
 	uint64_t header, n_headers;
+	size_t n_notes; /* that were read */
 	uint8_t *files; /* the note that lists the mapped files */
 	struct elf_map *map;
 	size_t n_maps, maps_cap;
@@ -122,7 +123,7 @@ static int read_notes(struct core *c, uint64_t at, uint64_t len)
 	uint64_t end = at + len;
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < MOST_NOTES && end - at >= NOTE_BYTES; i++) {
+	for (; rc == 0 && c->n_notes < MOST_NOTES && end - at >= NOTE_BYTES; c->n_notes++) {
 		const uint8_t *p = vv_peek_at(&c->in, at, NOTE_BYTES);
 		uint64_t name, body, type;
 

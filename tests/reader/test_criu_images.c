@@ -26,6 +26,7 @@ struct folder {
 	uint8_t pages[64 * PROCESS_PAGE];
 	uint64_t len;
 	uint64_t asked, fail_at; // siblings
+	uint64_t given;          // their bytes
 };
 
 static int read_pages(void *arg, uint64_t at, void *to, size_t n)
@@ -48,6 +49,7 @@ static int read_sibling(void *arg, const char *name, size_t most, uint8_t **out,
 	for (size_t i = 0; i < d->n; i++)
 		if (strcmp(d->file[i].name, name) == 0) {
 			*n = d->file[i].b.n < most ? d->file[i].b.n : most;
+			d->given += *n;
 			*out = vv_mem_new(*n, 1);
 			if (!*out)
 				return VV_ENOMEM;
@@ -83,14 +85,14 @@ static void drop(struct folder *d)
 	free(d);
 }
 
-static void put_task(struct vv_buf *b, unsigned pid, unsigned thread)
+static void put_task(struct vv_buf *b, unsigned pid, unsigned thread, unsigned times)
 {
 	struct vv_buf m = { 0 };
 
 	proto_number(&m, 1, pid);
 	proto_number(&m, 2, 0);
 	proto_number(&m, 5, pid);
-	if (thread)
+	for (unsigned i = 0; i < times; i++)
 		proto_number(&m, 5, thread);
 	proto_entry(b, &m);
 }
@@ -197,8 +199,8 @@ static struct folder *make(void)
 
 	CHECK(d != NULL);
 	b = add(d, "pstree.img", PSTREE);
-	put_task(b, OTHER, 0);
-	put_task(b, PID, TID);
+	put_task(b, OTHER, 0, 0);
+	put_task(b, PID, TID, 1);
 	put_map(d, "pagemap-4712.img", 1);
 	b = put_map(d, "pagemap-4711.img", 2);
 	for (size_t i = 0, run; i < PROCESS_AREAS; i += run) {
@@ -217,6 +219,25 @@ static struct folder *make(void)
 	put_mm(d);
 	put_core(d);
 	return d;
+}
+
+// A thread of which much is said is listed again and again: what is read of it has a limit.
+static void repeats_threads(void)
+{
+	enum { TIMES = 1000, MUCH = 1 << 20, LIMIT = 300 << 20 };
+	struct folder *d = make();
+	struct vv_outline o;
+	struct vv_buf *core = &d->file[d->n - 1].b;
+
+	vv_buf_fini(&d->file[0].b);
+	proto_magic(&d->file[0].b, PSTREE);
+	put_task(&d->file[0].b, PID, TID, TIMES);
+	memset(vv_buf_room(core, MUCH), 0, MUCH);
+	core->n += MUCH;
+	CHECK_EQ(look(d, "pages-2.img", &o), 0);
+	CHECK(d->given > MUCH && d->given < LIMIT);
+	vv_reader_outline_fini(&o);
+	drop(d);
 }
 
 static const char *name_at(const struct vv_outline *o, uint64_t at)
@@ -375,6 +396,7 @@ int main(void)
 {
 	knows_all_areas();
 	knows_shared_memory();
+	repeats_threads();
 	says_nothing();
 	does_without();
 	survives_damage();

@@ -184,6 +184,29 @@ static void knows_less(void)
 	}
 }
 
+// Many headers name the same million notes: they are read once.
+static void repeats_notes(void)
+{
+	enum { HEADERS = 100, NOTES = 1 << 20 };
+	const struct shape s = { .machine = X86_64 };
+	uint64_t at = HEADER + (uint64_t)HEADERS * ENTRY;
+	struct vv_buf b = { 0 };
+	struct outlines_bytes bytes;
+	struct vv_reader_file f;
+	struct vv_outline o = { 0 };
+
+	put_front(&b, &s, HEADERS, 0);
+	for (int i = 0; i < HEADERS; i++)
+		put_header(&b, 4, 0, at, 0, (uint64_t)NOTES * 12, 0);
+	memset(vv_buf_room(&b, (size_t)NOTES * 12), 0, (size_t)NOTES * 12);
+	bytes = (struct outlines_bytes){ .p = b.p, .n = (size_t)at + (size_t)NOTES * 12 };
+	f = outlines_file(&bytes, "core");
+	CHECK_EQ(vv_reader_outline(&f, &o), 0);
+	CHECK(bytes.reads < 5000);
+	vv_reader_outline_fini(&o);
+	vv_buf_fini(&b);
+}
+
 static void is_not_a_core(struct vv_buf *b, size_t at, uint8_t value)
 {
 	uint8_t was = b->p[at];
@@ -207,6 +230,7 @@ int main(void)
 	knows_all_areas(&arm);
 	knows_all_areas(&many);
 	knows_less();
+	repeats_notes();
 	b = make(&many, &at);
 	is_not_a_core(&b, 4, 1);  // 32 bits
 	is_not_a_core(&b, 5, 2);  // high byte first
