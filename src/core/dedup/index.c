@@ -18,6 +18,7 @@ void vv_index_fini(struct vv_index *x)
 {
 	vv_mem_free(x->digest);
 	vv_mem_free(x->where);
+	vv_mem_free(x->supersedes);
 	vv_mem_free(x->slot);
 	vv_mem_free(x->layer);
 	*x = (struct vv_index){ 0 };
@@ -27,17 +28,21 @@ void vv_index_fini(struct vv_index *x)
 static int resize(struct vv_index *x, size_t cap)
 {
 	struct vv_digest *digest = vv_mem_grow(x->digest, cap, sizeof(*digest));
-	uint64_t *where;
+	uint64_t *where = NULL;
+	uint8_t *bits = NULL;
 
-	if (!digest)
+	if (digest) {
+		x->digest = digest;
+		x->cap = cap < x->cap ? cap : x->cap;
+		where = vv_mem_grow(x->where, cap, sizeof(*where));
+	}
+	if (where) {
+		x->where = where;
+		bits = vv_mem_grow(x->supersedes, cap / 8 + 1, 1);
+	}
+	if (!bits)
 		return VV_ENOMEM;
-	x->digest = digest;
-	if (cap < x->cap)
-		x->cap = cap;
-	where = vv_mem_grow(x->where, cap, sizeof(*where));
-	if (!where)
-		return VV_ENOMEM;
-	x->where = where;
+	x->supersedes = bits;
 	x->cap = cap;
 	return 0;
 }
@@ -104,19 +109,28 @@ uint32_t vv_index_find(const struct vv_index *x, const struct vv_digest *d)
 	return x->slot[i] ? number_in(x, x->slot[i]) : VV_INDEX_NONE;
 }
 
-/* Puts the entries of a set into the table, or all entries if `set` is NULL. Of equal digests the
- * one in the table is found, or else the first. */
-static void fill(struct vv_index *x, const uint8_t *set)
+static bool does_supersede(const struct vv_index *x, size_t number)
+{
+	return x->supersedes[number / 8] >> number % 8 & 1;
+}
+
+static void set_supersedes(struct vv_index *x, size_t number, bool yes)
+{
+	uint8_t bit = (uint8_t)(1u << number % 8), *byte = &x->supersedes[number / 8];
+
+	*byte = (uint8_t)(yes ? *byte | bit : *byte & ~bit);
+}
+
+/* Puts all entries into the empty table, as they were added. */
+static void fill(struct vv_index *x)
 {
 	for (size_t k = 0; k < x->n; k++) {
 		size_t i;
 
-		if (set && !(set[k / 8] >> k % 8 & 1))
-			continue;
 		if (k + AHEAD < x->n)
 			vv_index_prefetch(x, &x->digest[k + AHEAD]);
 		i = probe(x, &x->digest[k]);
-		if (!x->slot[i])
+		if (!x->slot[i] || does_supersede(x, k))
 			x->slot[i] = tagged(x, (uint32_t)k);
 	}
 }
@@ -133,7 +147,7 @@ static size_t slots_for(size_t n)
 
 size_t vv_index_bytes(size_t n)
 {
-	return n * (sizeof(struct vv_digest) + sizeof(uint64_t)) + slots_for(n) * sizeof(uint32_t);
+	return n * (sizeof(struct vv_digest) + sizeof(uint64_t)) + n / 8 + 1 + slots_for(n) * sizeof(uint32_t);
 }
 
 /* An empty table of `size` slots, in the memory of the one before. */
@@ -151,27 +165,12 @@ static int empty_slots(struct vv_index *x, size_t size)
 	return 0;
 }
 
-static void include(uint8_t *set, uint32_t number)
-{
-	set[number / 8] |= (uint8_t)(1u << number % 8);
-}
-
-/* Every entry that was found before is found afterwards; of equal digests that need not be the
- * first. */
 static int rehash(struct vv_index *x, size_t n)
 {
-	uint8_t *found = vv_mem_new(x->n / 8 + 1, 1);
-	int rc;
+	int rc = empty_slots(x, slots_for(n));
 
-	if (!found)
-		return VV_ENOMEM;
-	for (size_t k = 0; k < x->n_slots; k++)
-		if (x->slot[k])
-			include(found, number_in(x, x->slot[k]));
-	rc = empty_slots(x, slots_for(n));
 	if (rc == 0)
-		fill(x, found);
-	vv_mem_free(found);
+		fill(x);
 	return rc;
 }
 
@@ -205,6 +204,7 @@ int vv_index_add_from(struct vv_index *x, const struct vv_digest *d, uint64_t so
 	i = probe(x, d);
 	x->digest[x->n] = *d;
 	x->where[x->n] = source << 40 | pos;
+	set_supersedes(x, x->n, false);
 	*number = (uint32_t)x->n;
 	if (!x->slot[i])
 		x->slot[i] = tagged(x, (uint32_t)x->n);
@@ -224,9 +224,11 @@ int vv_index_supersede(struct vv_index *x, const struct vv_digest *d, uint64_t l
 {
 	int rc = vv_index_add(x, d, layer, pos, number);
 
-	if (rc == 0)
-		x->slot[probe(x, d)] = tagged(x, *number);
-	return rc;
+	if (rc)
+		return rc;
+	x->slot[probe(x, d)] = tagged(x, *number);
+	set_supersedes(x, *number, true);
+	return 0;
 }
 
 int vv_index_add_layer(struct vv_index *x, uint64_t layer, const struct vv_digests *d)
@@ -253,6 +255,7 @@ void vv_index_move(struct vv_index *x, uint32_t number, uint64_t source, uint64_
 void vv_index_rename(struct vv_index *x, uint32_t number, const struct vv_digest *d)
 {
 	x->digest[number] = *d;
+	set_supersedes(x, number, false);
 }
 
 void vv_index_truncate(struct vv_index *x, size_t n)
@@ -265,7 +268,7 @@ void vv_index_truncate(struct vv_index *x, size_t n)
 		if (vv_index_from(x, (uint32_t)i) >= x->n_layers)
 			x->n_layers = vv_index_from(x, (uint32_t)i) + 1;
 	memset(x->slot, 0, x->n_slots * sizeof(*x->slot));
-	fill(x, NULL);
+	fill(x);
 }
 
 /* Moves the remaining entries and their sources down. */
@@ -287,51 +290,26 @@ static void close_ranks(struct vv_index *x, uint32_t *moved, uint32_t *source)
 
 			x->digest[n] = x->digest[i];
 			x->where[n] = k << 40 | vv_index_pos(x, (uint32_t)i);
+			set_supersedes(x, n, does_supersede(x, i));
 			moved[i] = (uint32_t)++n;
 		}
 	x->n = n;
 	x->n_layers = n_layers;
 }
 
-/* Collects the new numbers of the entries that stay and are found; returns how many they are. */
-static size_t found_of(const struct vv_index *x, const uint32_t *moved, uint8_t *set)
+void vv_index_compact(struct vv_index *x, uint32_t *moved, uint32_t *source)
 {
-	size_t n = 0;
+	size_t size;
 
-	for (size_t k = 0; k < x->n_slots; k++) {
-		uint32_t number = x->slot[k] ? moved[number_in(x, x->slot[k])] : 0;
-
-		if (number)
-			include(set, number - 1);
-		n += number != 0;
-	}
-	return n;
-}
-
-int vv_index_compact(struct vv_index *x, uint32_t *moved, uint32_t *source)
-{
-	size_t n = 0, found, size;
-	uint8_t *set;
-
-	for (size_t i = 0; i < x->n; i++)
-		n += moved[i] != 0;
-	set = vv_mem_new(n / 8 + 1, 1);
-	if (!set)
-		return VV_ENOMEM;
 	close_ranks(x, moved, source);
-	found = found_of(x, moved, set);
-	size = slots_for(n);
+	size = slots_for(x->n);
 	/* an index that is cut soon has its former size again */
 	if (x->slot && empty_slots(x, size < x->n_slots / MUCH_LESS ? size : x->n_slots) < 0)
 		/* it could not be made shorter */
 		memset(x->slot, 0, x->n_slots * sizeof(*x->slot));
-	fill(x, set);
-	if (found < n)
-		fill(x, NULL); /* an entry that goes may have hidden an equal one that stays */
-	vv_mem_free(set);
-	if (resize(x, n) < 0)
+	fill(x);
+	if (resize(x, x->n) < 0)
 		vv_err_clear(); /* then the table has more room than it needs */
-	return 0;
 }
 
 uint32_t vv_index_near(const struct vv_index *x, size_t n, uint64_t layer, uint64_t pos, uint32_t hint)

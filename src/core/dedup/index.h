@@ -18,6 +18,7 @@ struct vv_index {
 	struct vv_digest *digest; /* per entry */
 	/* its source number << 40 | position: read it with vv_index_layer and vv_index_pos */
 	uint64_t *where;
+	uint8_t *supersedes; /* a bit per entry: it is found, though an older one has its content */
 	size_t n;
 	size_t cap;
 	/* entry number + 1, and in the bits above it some of the digest; 0 = empty */
@@ -52,12 +53,13 @@ void vv_index_move(struct vv_index *x, uint32_t number, uint64_t source, uint64_
 void vv_index_rename(struct vv_index *x, uint32_t number, const struct vv_digest *d);
 /* Adds a layer's digests; content that is known already keeps its first place. */
 int vv_index_add_layer(struct vv_index *x, uint64_t layer, const struct vv_digests *d);
-/* Forgets every entry numbered n or above; needs no memory, so it cannot fail. */
+/* Forgets every entry numbered n or above, and what it superseded is found again. It needs no memory,
+ * so it cannot fail. */
 void vv_index_truncate(struct vv_index *x, size_t n);
 /* Forgets every entry whose `moved` is 0, and the sources that no other names. The rest keeps its
  * order: moved[i] becomes 1 + the new number, and so does source[k], per source, which comes as
- * zeros. VV_ENOMEM: nothing has changed. */
-int vv_index_compact(struct vv_index *x, uint32_t *moved, uint32_t *source);
+ * zeros. */
+void vv_index_compact(struct vv_index *x, uint32_t *moved, uint32_t *source);
 /* vv_index_first: the first entry of [0, n) that does not lie before a place, or n. vv_index_at:
  * the entry at that place. The entries must have been added in ascending (layer, pos) order. */
 size_t vv_index_first(const struct vv_index *x, size_t n, uint64_t layer, uint64_t pos);

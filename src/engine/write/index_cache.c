@@ -380,7 +380,6 @@ int vv_index_cache_shrink(struct vv_index_cache *h, size_t limit, uint32_t *move
 {
 	size_t kept = 0, n_layers = h->index.n_layers;
 	uint32_t *source = vv_mem_new(n_layers, sizeof(*source));
-	int rc;
 
 	if (!source)
 		return VV_ENOMEM;
@@ -390,14 +389,12 @@ int vv_index_cache_shrink(struct vv_index_cache *h, size_t limit, uint32_t *move
 		kept += !moved[i];
 		moved[i] = 1;
 	}
-	rc = vv_index_compact(&h->index, moved, source);
-	if (rc == 0) {
-		h->n_loaded = close_ranks(h->entry_trust, h->n_loaded, sizeof(*h->entry_trust), moved);
-		h->n_cached_layers = close_ranks(h->layer_trust, h->n_cached_layers, sizeof(*h->layer_trust), source);
-		close_ranks(h->digests_check, n_layers < h->checks_cap ? n_layers : h->checks_cap, sizeof(*h->digests_check), source);
-	}
+	vv_index_compact(&h->index, moved, source);
+	h->n_loaded = close_ranks(h->entry_trust, h->n_loaded, sizeof(*h->entry_trust), moved);
+	h->n_cached_layers = close_ranks(h->layer_trust, h->n_cached_layers, sizeof(*h->layer_trust), source);
+	close_ranks(h->digests_check, n_layers < h->checks_cap ? n_layers : h->checks_cap, sizeof(*h->digests_check), source);
 	vv_mem_free(source);
-	return rc;
+	return 0;
 }
 
 /* ---- writing the cache ----------------------------------------------------------------------- */
