@@ -148,7 +148,7 @@ static int measure(const struct vv_variable *v, uint32_t mask, size_t len, const
 		if (stage[i] && stage[i]->told && !exact)
 			return vv_err_set(VV_ENOTSUP, "'%s' was coded before it went through filter %u", v->name, id);
 		exact = exact && !(stage[i] && stage[i]->codes);
-		room[i + 1] = room[i] + (stage[i] && stage[i]->codes ? room[i] / 8 + SLACK : id == VV_FILTER_FLETCHER32 ? SUM : 0);
+		room[i + 1] = room[i] + (stage[i] && stage[i]->codes ? room[i] / 8 + SLACK : stage[i] && id == VV_FILTER_FLETCHER32 ? SUM : 0);
 	}
 	return 0;
 }

@@ -143,6 +143,11 @@ static void test_nbit(void)
 	CHECK(memcmp(out, "\0\x7c\0\0\0\x7c", 6) == 0);
 	CHECK_EQ(vv_filter_undo(&v, 0, coded, 1, out, 6), VV_EDAMAGED);
 	CHECK_EQ(vv_filter_undo(&v, 0, coded, 2, out, 5), VV_EDAMAGED);
+	v.filter[1] = v.filter[0];
+	v.filter[0] = (struct vv_reader_filter){ .id = VV_FILTER_FLETCHER32 };
+	v.n_filters = 2;
+	CHECK_EQ(vv_filter_undo(&v, 1, coded, 2, out, 6), 0); // without the sum for this chunk
+	CHECK(memcmp(out, "\0\x7c\0\0\0\x7c", 6) == 0);
 	for (unsigned i = 4; i < 8; i++) { // sizes, bits and places that cannot be
 		v = with_values(VV_FILTER_NBIT, 8, value);
 		v.filter[0].value[i] = UINT32_MAX;
