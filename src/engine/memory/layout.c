@@ -422,13 +422,10 @@ static void number_tiles(struct varve *v, struct layout_plan *p, bool same_geome
 static void release_all_waiters(struct varve *v, bool again)
 {
 	pthread_mutex_lock(&v->tiles->lock);
-	for (size_t i = 0; i < v->tiles->geometry.n_by_address; i++) {
-		struct vv_region *r = v->tiles->geometry.by_address[i];
-
-		vv_tiles_unprotect(v->tiles, r);
-		if (again)
-			unwatch(v, r);
-	}
+	for (size_t i = 0; i < v->tiles->geometry.n_by_address; i++)
+		vv_tiles_unprotect(v->tiles, v->tiles->geometry.by_address[i]);
+	for (size_t i = 0; again && i < v->n_regions; i++)
+		unwatch(v, v->region[i]);
 	vv_tiles_wait_handlers(v->tiles);
 	v->tiles->geometry.n_by_address = 0;
 	pthread_mutex_unlock(&v->tiles->lock);
@@ -449,6 +446,18 @@ static void free_arrays(struct vv_tiles *t)
 	t->plan.queue = t->plan.queue_position = NULL;
 	t->geometry.dirty = t->geometry.todo = NULL;
 	t->plan.order = (struct vv_write_order){ 0 };
+}
+
+/* Without arrays no region is watched, and vv_tiles_detach would find none. The next layout begins
+ * anew. */
+static void give_up(struct varve *v)
+{
+	struct vv_tiles *t = v->tiles;
+
+	release_all_waiters(v, true);
+	free_arrays(t);
+	t->geometry.n = t->geometry.n_regions = 0;
+	t->stale = true;
 }
 
 int vv_layout_run(struct varve *v)
@@ -478,8 +487,7 @@ int vv_layout_run(struct varve *v)
 		rc = make_cells(t, cells_bytes(v, buffer, p.groups, &usual), p.groups);
 	if (rc) {
 		drop_plan(&p);
-		free_arrays(t);
-		t->geometry.n = t->geometry.n_regions = 0;
+		give_up(v);
 		return rc;
 	}
 	number_tiles(v, &p, same);
@@ -498,12 +506,15 @@ int vv_layout_run(struct varve *v)
 	t->geometry.n_regions = v->n_regions;
 	t->geometry.n = p.n;
 	rc = find_pages(v);
+	if (rc) {
+		give_up(v);
+		return rc;
+	}
 	t->copies.buffer = buffer;
 	t->copies.n_usual = usual < t->copies.n_cells ? usual : t->copies.n_cells;
 	v->coding->memory = v->ctx.async ? (size_t)coding_bytes(v, buffer) : 0;
-	t->stale = rc != 0;
-	t->resize = false;
-	return rc;
+	t->stale = t->resize = false;
+	return 0;
 }
 
 /* Chooses small or large tiles. With tiles of one page, a program that writes scattered pages waits

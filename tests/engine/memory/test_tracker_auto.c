@@ -1,7 +1,10 @@
 // ctest: TIMEOUT 120
 /* The tracker `auto` watches a region or compares it whole, by the share of it that is written and by what both cost here. Whatever it
  * does, every write is found. */
+#include "base/err.h"
+#include "base/mem.h"
 #include "engine/context.h"
+#include "engine/memory/layout.h"
 #include "engine/memory/tiles.h"
 #include "support/gen.h"
 #include "support/must.h"
@@ -102,6 +105,26 @@ static void minds_the_cost(uint64_t *seed)
 	end(store);
 }
 
+// A layout that fails for lack of memory leaves no page watched: vv_tiles_detach would not find the region.
+static void lacks_memory(uint64_t *seed)
+{
+	char store[PLACE_MAX];
+	int rc = VV_ENOMEM;
+
+	begin("no memory for a new layout", store);
+	for (long k = 1; rc == VV_ENOMEM; k++) {
+		epochs(3, 1, seed);
+		MUST(!v->tiles->protection.scan || is_watched());
+		v->tiles->resize = true;
+		vv_mem_fail_at(k);
+		rc = vv_layout_run(v);
+		vv_mem_fail_at(0);
+		MUST(rc == 0 || (rc == VV_ENOMEM && !is_watched()));
+	}
+	epochs(2, 1, seed);
+	end(store);
+}
+
 int main(void)
 {
 	uint64_t seed = 3;
@@ -110,6 +133,7 @@ int main(void)
 	MUST(memory != MAP_FAILED);
 	changes_its_mind(&seed);
 	minds_the_cost(&seed);
+	lacks_memory(&seed);
 	munmap(memory, LEN);
 	return 0;
 }
