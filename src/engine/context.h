@@ -81,6 +81,8 @@ struct vv_pacing {
 	double fault_cost; /* of the program's threads since the last checkpoint */
 };
 
+enum { VV_TIP_FAILED = 16 };
+
 /* The epoch that the next checkpoint continues: session/tip.c alone assigns these. */
 struct vv_tip {
 	uint64_t epoch;   /* the newest epoch, or the one restarted from; 0 = none */
@@ -91,8 +93,8 @@ struct vv_tip {
 	uint64_t era;     /* the first epoch of this session's era (core/format/era_table.h), */
 	uint64_t token;   /* and that era's token */
 	uint64_t oldest;  /* new layers refer to no content of older epochs that the index has */
-	/* failed epochs from here to the highest may have left files; 0 = none */
-	uint64_t first_failed;
+	uint64_t failed[VV_TIP_FAILED]; /* epochs whose commit record the store refused to remove */
+	size_t n_failed;
 	bool written_here; /* this session wrote `epoch`, so the regions know their parents */
 	struct vv_run_table *table; /* of `epoch`, until the first checkpoint has adopted it */
 	bool has_table;

@@ -47,6 +47,16 @@ int vv_tip_find_newest(struct varve *v, const char *lineage)
 	return rc;
 }
 
+static void forget_failed(struct varve *v, uint64_t epoch)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < v->tip.n_failed; i++)
+		if (v->tip.failed[i] != epoch)
+			v->tip.failed[n++] = v->tip.failed[i];
+	v->tip.n_failed = n;
+}
+
 void vv_tip_continue(struct varve *v, uint64_t epoch, struct vv_run_table *table)
 {
 	vv_run_table_fini(v->view);
@@ -59,7 +69,7 @@ void vv_tip_continue(struct varve *v, uint64_t epoch, struct vv_run_table *table
 	v->tip.epoch = epoch;
 	v->newest = epoch;
 	v->tip.continued = epoch ? 0 : v->tip.continued;
-	v->tip.first_failed = 0; /* it may be the epoch that is continued */
+	forget_failed(v, epoch); /* a restart has found it, so it counts */
 	for (size_t i = 0; i < v->n_regions; i++)
 		v->region[i]->adopted = v->region[i]->restored = false;
 	/* The index entries of other ranks' layers are not ordered, so they cannot be found by
@@ -104,6 +114,7 @@ void vv_tip_step_back(struct varve *v, uint64_t epoch)
 void vv_tip_begin_after(struct varve *v, uint64_t epoch)
 {
 	vv_tip_step_back(v, 0);
+	forget_failed(v, epoch);
 	v->tip.continued = epoch;
 	v->newest = epoch;
 }
@@ -115,15 +126,12 @@ uint64_t vv_tip_parent(const struct varve *v)
 
 void vv_tip_begin_era(struct varve *v)
 {
-	uint64_t failed = v->tip.first_failed;
-
 	vv_referenced_layers_fini(v->referenced);
 	vv_provenance_forget(&v->ctx.lineage);
 	vv_provenance_reset(&v->ctx.lineage);
 	vv_tip_new_era(v);
 	vv_tip_step_back(v, 0);
 	v->tip.continued = 0;
-	v->tip.first_failed = failed;
 }
 
 void vv_tip_new_era(struct varve *v)
@@ -187,20 +195,19 @@ static void update_chain_cost(const struct vv_layer_writer *p, uint64_t runs)
 	v->tip.chain_counted = v->tip.chain_cost;
 }
 
-/* The commit record is removed first, then the layer. If the store refuses, the removal is tried
- * again before the next checkpoint. */
-void vv_tip_sweep(struct varve *v)
+static int remove_record(const struct varve *v, uint64_t epoch)
 {
 	char object[VV_NAME_MAX];
 
-	for (; v->tip.first_failed && v->tip.first_failed <= v->tip.highest; v->tip.first_failed++) {
-		vv_name_commit(object, v->ctx.lineage.name, v->tip.first_failed);
-		if (vv_store_remove(v->ctx.store, object) < 0)
-			return;
-		vv_name_layer(object, v->ctx.lineage.name, v->tip.first_failed, v->ctx.rank);
-		vv_store_remove(v->ctx.store, object);
-	}
-	v->tip.first_failed = 0;
+	vv_name_commit(object, v->ctx.lineage.name, epoch);
+	return vv_store_remove(v->ctx.store, object);
+}
+
+/* The layers stay, since content that is known by now may lie in them. gc takes their space back. */
+void vv_tip_sweep(struct varve *v)
+{
+	while (v->tip.n_failed && remove_record(v, v->tip.failed[0]) == 0)
+		forget_failed(v, v->tip.failed[0]);
 }
 
 void vv_tip_accept(const struct vv_layer_writer *p)
@@ -213,18 +220,25 @@ void vv_tip_accept(const struct vv_layer_writer *p)
 	update_chain_cost(p, runs);
 	v->tip.depth = p->head.depth;
 	v->tip.epoch = p->epoch;
-	/* Remains that could not be removed stay. They are intact and older than this epoch. */
-	v->tip.first_failed = 0;
 	v->tip.written_here = true;
 	v->tip.has_table = false;
 	vv_run_table_fini(v->tip.table);
 }
 
+/* The commit record is removed first, then the layer. A record without the layers of the other ranks
+ * is one of a damaged epoch. So a removal that the store refuses is tried again. */
 void vv_tip_fail(struct varve *v, uint64_t epoch)
 {
-	if (!v->tip.first_failed)
-		v->tip.first_failed = epoch;
-	vv_tip_sweep(v);
+	char object[VV_NAME_MAX];
+
+	if (remove_record(v, epoch) == 0) {
+		vv_name_layer(object, v->ctx.lineage.name, epoch, v->ctx.rank);
+		vv_store_remove(v->ctx.store, object);
+		return;
+	}
+	if (v->tip.n_failed == VV_TIP_FAILED)
+		forget_failed(v, v->tip.failed[0]);
+	v->tip.failed[v->tip.n_failed++] = epoch;
 }
 
 uint64_t vv_tip_next_number(struct varve *v)

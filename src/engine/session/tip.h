@@ -59,8 +59,9 @@ void vv_tip_is_mixed(struct varve *v);
 bool vv_tip_wants_keyframe(const struct varve *v);
 /* The epoch is stored and becomes the tip. */
 void vv_tip_accept(const struct vv_layer_writer *p);
-/* The epoch failed. Its remains are removed now or before the next epoch. */
+/* The epoch failed: its record and this rank's layer are removed. */
 void vv_tip_fail(struct varve *v, uint64_t epoch);
+/* Before each epoch: tries again to remove records of failed epochs. */
 void vv_tip_sweep(struct varve *v);
 
 #endif
