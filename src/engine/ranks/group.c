@@ -68,8 +68,10 @@ static int name_odd_rank(struct vv_group *g, uint64_t call, uint64_t detail)
 {
 	uint64_t mine[2] = { call, detail }, *all = vv_mem_new(g->size, sizeof(mine));
 	uint32_t odd = 0;
-	int rc = all ? vv_comm_allgather(g->comm, mine, all, sizeof(mine)) : VV_ENOMEM;
+	int rc = vv_group_agree(g, g->comm, all ? 0 : VV_ENOMEM);
 
+	if (rc == 0)
+		rc = vv_comm_allgather(g->comm, mine, all, sizeof(mine));
 	if (rc == 0) {
 		while (odd < g->size && memcmp(all + (size_t)2 * odd, all, sizeof(mine)) == 0)
 			odd++;

@@ -114,10 +114,11 @@ void vv_hosts_machine(char out[64])
 static int find_hosts(struct vv_group *g)
 {
 	char mine[64], *all = vv_mem_new(g->size, sizeof(mine));
-	int rc;
+	int rc = vv_group_agree(g, g->comm, all ? 0 : VV_ENOMEM);
 
 	vv_hosts_machine(mine);
-	rc = all ? vv_comm_allgather(g->comm, mine, all, sizeof(mine)) : VV_ENOMEM;
+	if (rc == 0)
+		rc = vv_comm_allgather(g->comm, mine, all, sizeof(mine));
 	for (uint32_t r = 0; rc == 0 && r < g->size; r++) {
 		uint32_t k = r; /* neighbours mostly share a machine */
 

@@ -232,11 +232,13 @@ static int get_sets(struct loader *l, const uint8_t *p, size_t n, bool recorded)
 		const uint8_t *head = vv_wire_bytes(&w, (size_t)len), *digest;
 		struct vv_parity_head h = { 0 };
 		struct vv_parity_job *j = NULL;
+		int64_t got = head ? vv_parity_head_get(&h, head, (size_t)len, len) : 0;
 
-		if (!head || vv_parity_head_get(&h, head, (size_t)len, len) != (int64_t)len)
-			w.bad = true;
+		w.bad |= got != (int64_t)len;
 		digest = vv_wire_bytes(&w, h.n_layers * sizeof(struct vv_digest));
-		if (w.bad)
+		if (got == VV_ENOMEM)
+			rc = VV_ENOMEM;
+		else if (w.bad)
 			rc = vv_err_set(VV_EPEER, "a rank sends a parity set that cannot be");
 		if (rc || !counts || is_known(l, &h))
 			vv_parity_head_fini(&h);

@@ -304,10 +304,10 @@ int vv_redundancy_prepare(struct varve *v, int rc)
 
 	if (!r || !r->domains.k)
 		return rc;
-	if (!r->asked) {
+	if (!r->asked || r->wants_full)
 		rc = vv_group_agree(v->ctx.group, v->ctx.group->comm, rc);
-		rc = rc ? rc : vv_redundancy_ask(v, vv_tip_parent(v));
-	}
+	if (rc == 0 && !r->asked)
+		rc = vv_redundancy_ask(v, vv_tip_parent(v));
 	if (rc || !r->wants_full)
 		return rc;
 	rc = vv_tip_agree_on_numbers(v);

@@ -375,6 +375,8 @@ static int restart_latest(struct varve *v)
 		if (v->ctx.rank == 0) /* all ranks have the same error */
 			vv_log_warn("epoch %" PRIu64 " of '%s' cannot be restored, trying an older one: %s", epoch, v->ctx.lineage.name, vv_err_last());
 		rc = vv_retention_exempt(v, epoch);
+		if (v->ctx.group)
+			rc = vv_group_agree(v->ctx.group, v->ctx.group->comm, rc);
 	}
 	return rc;
 }
