@@ -258,24 +258,43 @@ int vv_s3_lock(struct vv_store *store, const char *name, struct vv_lock **out)
 	return rc;
 }
 
+/* Sends one DELETE of the lease with this ETag. A server that compares leaves a later one alone; one
+ * that compares for PUT only may refuse the header. Returns true if another try may succeed. */
+static bool send_delete(struct vv_s3 *s, const struct s3_lock *k, const char *etag)
+{
+	struct vv_s3_request r = { .method = "DELETE", .key = k->key, .once = true, .headers = { { "if-match", etag } } };
+	struct vv_s3_answer a = { 0 };
+	bool again;
+	int rc;
+
+	r.n_headers = *etag && atomic_load(&s->compares) > 0;
+	rc = vv_s3_http_call(&s->http, &r, &a);
+	if (rc < 0 && r.n_headers && (a.status == 400 || a.status == 501)) {
+		vv_s3_http_done(&a);
+		a = (struct vv_s3_answer){ 0 };
+		r.n_headers = 0;
+		rc = vv_s3_http_call(&s->http, &r, &a);
+	}
+	again = rc < 0 && vv_s3_http_may_pass(&a);
+	vv_s3_http_done(&a);
+	return again;
+}
+
 /* If the answer is lost, the lease may be gone, and the lock may be another's. So each DELETE is
  * sent once, after a look at the lease. */
 static void delete_lease(struct vv_s3 *s, const struct s3_lock *k)
 {
-	const struct vv_s3_request r = { .method = "DELETE", .key = k->key, .once = true };
 	char etag[sizeof(((struct vv_s3_answer *)0)->etag)];
 	bool again = true;
 
 	for (unsigned try = 1; again && try <= 1 + s->conf.retries; try++) {
-		struct vv_s3_answer a = { 0 };
 		struct lease now;
 
 		if (try > 1)
 			vv_s3_http_pause(&s->conf, try);
 		if (read_lease(s, k->key, &now, etag, sizeof(etag)) != 1 || strcmp(now.nonce, k->mine.nonce) != 0)
 			return;
-		again = vv_s3_http_call(&s->http, &r, &a) < 0 && vv_s3_http_may_pass(&a);
-		vv_s3_http_done(&a);
+		again = send_delete(s, k, etag);
 	}
 }
 

@@ -171,6 +171,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.hang_up()
         if what == "slow":
             proxy.be_slow()
+        if isinstance(what, list):  # something happens before the request
+            what[0]()
         if what == "stall":
             time.sleep(4)
             return self.hang_up()

@@ -212,6 +212,30 @@ def release_without_an_answer(c, proxy, server):
 
 
 @case
+def release_of_a_lock_that_was_taken_away(c, proxy, server):
+    """Somebody deletes the lock between the look at it and the DELETE, and another process takes it: it keeps it."""
+    release = lambda m, p: m == "DELETE" and p.endswith("/lock")  # noqa: E731
+    others = []
+
+    def take():
+        proxy.rules.clear()
+        c.ok("remove", "lock")
+        others.append(c.start("lock", "lock"))
+        assert others[-1].stdout.readline() == "held\n", others[-1].communicate()
+
+    proxy.compares = True
+    proxy.fault(release, [take], times=1)
+    c.ok("lock", "lock")
+    c.fails(EBUSY, [f"held by process {others[-1].pid} on host"], "lock", "lock")
+    assert c.finish(others.pop())[0] == 0
+    assert c.ok("list", "") == ""
+    for status in 400, 501:  # a server that does not know the header for DELETE
+        proxy.answer(release, status, s3_proxy.error("NotImplemented"), times=1)
+        c.ok("lock", "lock")
+        assert c.ok("list", "") == ""
+
+
+@case
 def killed_server(c, proxy, server):
     p = c.start("put-half", "o", 22 * MIB, 1)
     assert p.stdout.readline() == "half\n"
