@@ -3,6 +3,7 @@
 """varve watch: sets are packed when they are complete, once each, and also what was there before."""
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -25,9 +26,9 @@ class Watch(command.Case):
             with p:
                 p.kill()
 
-    def start(self, *words):
+    def start(self, *words, **more):
         p = subprocess.Popen([command.BIN, "watch", self.store, "w", self.dir, "--json", "--settle", "300ms", *map(str, words)], cwd=self.folder,
-                             env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                             env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
         self.running.append(p)
         return p
 
@@ -257,6 +258,35 @@ run 150 every 50 "write_restart run/restart.*" "write_restart run/multi.*.%" "sh
         self.assertEqual(sum(e["files"] for e in found["epochs"]), len(wanted | {"dump.0.lammpstrj"}))
         multi = [sorted(self.names(e["epoch"])) for e in found["epochs"] if "multi" in self.names(e["epoch"])[0]]
         self.assertEqual(multi, [[f"multi.{step}.0", f"multi.{step}.base"] for step in (50, 100, 150)])
+
+    def test_others_do_not_wait_for_a_set_that_fails(self):
+        (self.dir / "large.0").write_bytes(command.noise(4 << 20, 1))
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+        p = self.start(preexec_fn=limit, restore_signals=False)
+        self.assertIn(b"'large.#' is tried again later: ", p.stderr.readline())
+        (self.dir / "small.0").write_bytes(b"small")
+        self.wait_for(1)
+        self.assertEqual(self.names(self.epochs()[-1]), ["small.0"])
+
+    def test_a_folder_that_is_moved_away(self):
+        """Its files are gone, its later ones are none of ours; under its new name they are found again."""
+        away = self.folder / "away"
+        for n in "gone", "kept":
+            (self.dir / n).mkdir()
+            (self.dir / n / "a.0").write_bytes(b"a")
+        p = self.start("--ranks", 2)
+        time.sleep(0.8)
+        (self.dir / "gone").rename(away)
+        (self.dir / "kept").rename(self.dir / "named")
+        (away / "a.1").write_bytes(b"a")
+        (self.dir / "gone").mkdir()
+        (self.dir / "gone" / "a.1").write_bytes(b"a")
+        (self.dir / "named" / "a.1").write_bytes(b"a")
+        self.wait_for(1)
+        time.sleep(0.8)
+        found = self.stop(p)
+        self.assertEqual([e["files"] for e in found["epochs"]], [2])
+        self.assertEqual(self.names(1), ["named/a.0", "named/a.1"])
 
     def test_wrong(self):
         self.assertIn("no folder", self.fails("watch", self.store, "w", "nix"))

@@ -9,6 +9,7 @@
 #include "cli/pack/packed_before.h"
 #include "cli/pack/pack_command.h"
 #include "cli/pack/file_sets.h"
+#include "cli/pack/retry_times.h"
 #include "cli/base/text.h"
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -17,8 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static const double PATIENCE = 10, MOST_PATIENCE = 3600; /* seconds, after something went wrong */
 
 /* The options of the verb that are numbers. */
 static const struct vv_conf_item items[] = {
@@ -41,10 +40,9 @@ struct cmd_watch {
 	double settle;
 	struct vv_watch_files lookout;
 	atomic_bool stop;
-	double again; /* not before this time */
+	struct vv_retry_times retries; /* of sets that could not be packed */
 	struct growth *growth;
 	size_t n_growth, growth_cap;
-	double patience; /* seconds to wait after a failure; grows with repeated failures */
 	/* files that earlier runs have packed and not deleted are to be deleted, */
 	bool delete_left;
 	struct vv_purge_count left; /* and the result of that */
@@ -155,8 +153,9 @@ static int sort_out(struct cmd_watch *w, struct sets *s)
 static double due_of(const struct cmd_watch *w, const struct set *s)
 {
 	bool complete = s->news && !s->busy && (w->ranks == 0 || s->n >= w->ranks || (s->is_step && s->n_numbers));
+	double again = vv_retry_times_get(&w->retries, s->key), settled = s->last + w->settle;
 
-	return complete ? (s->last + w->settle > w->again ? s->last + w->settle : w->again) : 1e300;
+	return !complete ? 1e300 : settled > again ? settled : again;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -305,42 +304,55 @@ static bool is_written(const struct vv_filelist *l)
 	return written;
 }
 
-/* A set that cannot be packed now (it is still changing, the store is full or in use) is tried
- * again. */
-static int pack_set(struct cmd_watch *w, const struct set *s)
+static void mark_packed(struct cmd_watch *w, const struct vv_filelist *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		struct vv_watch_files_file *here = file_here(w, l->file[i].name);
+
+		if (here)
+			here->done = here->known = true;
+	}
+}
+
+/* rc: whether the list is complete. */
+static int pack_list(struct cmd_watch *w, const struct vv_filelist *l, int rc)
 {
 	const struct vv_pack_options opt = { .effort = VV_PACK_DEFAULT };
-	struct vv_filelist l = { 0 };
-	int rc = list_set(w, s, &l);
 
-	if (rc == 0 && is_written(&l)) {
-		w->again = vv_clock_s() + (w->settle > 0.2 ? w->settle : 0.2);
-		vv_filelist_fini(&l);
-		return 0;
-	}
 	vv_json_object(&w->job->json, NULL);
 	if (rc == 0)
-		rc = vv_pack_command_run(w->job, w->lineage, &l, &opt, vv_args_value(w->job->args, "delete"));
+		rc = vv_pack_command_run(w->job, w->lineage, l, &opt, vv_args_value(w->job->args, "delete"));
 	if (rc < 0)
 		vv_json_text(&w->job->json, "error", vv_err_last());
 	vv_json_end(&w->job->json);
 	if (!w->job->args->json)
 		vv_out_flush(&w->job->out);
+	return rc;
+}
+
+/* A set that cannot be packed now (it is still changing, the store is full or in use) is tried
+ * again. Other sets do not wait for it. */
+static int pack_set(struct cmd_watch *w, const struct set *s)
+{
+	struct vv_filelist l = { 0 };
+	int rc = list_set(w, s, &l), end;
+
+	if (rc == 0 && is_written(&l)) {
+		vv_filelist_fini(&l);
+		return vv_retry_times_wait(&w->retries, s->key, w->settle > 0.2 ? w->settle : 0.2);
+	}
+	rc = pack_list(w, &l, rc);
+	end = rc == VV_EINVAL || rc == VV_ENOMEM ? rc : 0;
 	if (rc < 0) {
 		fprintf(stderr, "varve: '%s' is tried again later: %s\n", vv_text_safe(s->key).s, vv_err_last());
-		w->again = vv_clock_s() + w->patience;
-		w->patience = w->patience * 2 < MOST_PATIENCE ? w->patience * 2 : MOST_PATIENCE;
+		if (end == 0)
+			end = vv_retry_times_failed(&w->retries, s->key);
 	} else {
-		w->patience = PATIENCE;
-	}
-	for (size_t i = 0; rc >= 0 && i < l.n; i++) {
-		struct vv_watch_files_file *here = file_here(w, l.file[i].name);
-
-		if (here)
-			here->done = here->known = true;
+		vv_retry_times_succeeded(&w->retries, s->key);
+		mark_packed(w, &l);
 	}
 	vv_filelist_fini(&l);
-	return rc == VV_EINVAL || rc == VV_ENOMEM ? rc : 0;
+	return end;
 }
 
 /* Packs the sets that are due, the oldest first; *wait: the time until the next is due. */
@@ -427,7 +439,6 @@ static int run(struct vv_verb_context *job)
 	w->job = job;
 	w->lineage = spec.lineage;
 	w->lookout.fd = -1;
-	w->patience = PATIENCE;
 	if (rc == 0 && vv_command_ranks_is_many(&rank) && rank)
 		rc = vv_err_set(VV_EINVAL, "watch: one is enough for all ranks: rank 0 watches, and this is rank %" PRIu32 "; start it without mpirun", rank);
 	if (rc == 0)
@@ -442,6 +453,7 @@ static int run(struct vv_verb_context *job)
 	for (size_t i = 0; i < w->n_growth; i++)
 		vv_mem_free(w->growth[i].key);
 	vv_mem_free(w->growth);
+	vv_retry_times_fini(&w->retries);
 	vv_mem_free(w);
 	return rc;
 }

@@ -158,6 +158,45 @@ void vv_watch_files_close(struct vv_watch_files *l)
 	*l = (struct vv_watch_files){ .fd = -1 };
 }
 
+static bool is_below(const char *name, const char *folder)
+{
+	size_t n = strlen(folder);
+
+	return strncmp(name, folder, n) == 0 && (name[n] == '/' || name[n] == '\0');
+}
+
+/* The folder was moved away: no event says so of the files and folders in it. */
+static void leave(struct vv_watch_files *l, const char *name)
+{
+	for (size_t i = 0; i < l->n_watched; i++)
+		if (l->watched[i] && is_below(l->watched[i], name)) {
+			inotify_rm_watch(l->fd, (int)i);
+			vv_mem_free(l->watched[i]);
+			l->watched[i] = NULL;
+		}
+	for (size_t i = 0; i < l->n; i++)
+		if (is_below(l->file[i].name, name))
+			l->file[i].gone = true;
+}
+
+/* Events were lost: files may have come, and others may be gone. */
+static int look_again(struct vv_watch_files *l)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < l->n; i++)
+		if (!l->file[i].gone)
+			rc = look_at(l, l->file[i].name, false);
+	return rc ? rc : look_into(l, "");
+}
+
+static int take_folder_event(struct vv_watch_files *l, uint32_t mask, const char *name)
+{
+	if (mask & IN_MOVED_FROM)
+		leave(l, name);
+	return mask & (IN_CREATE | IN_MOVED_TO) ? enter(l, name) : 0;
+}
+
 static int take_event(struct vv_watch_files *l, const struct inotify_event *e)
 {
 	struct vv_watch_files_file *f;
@@ -165,13 +204,13 @@ static int take_event(struct vv_watch_files *l, const struct inotify_event *e)
 	const char *folder;
 
 	if (e->mask & IN_Q_OVERFLOW)
-		return look_into(l, "");
+		return look_again(l);
 	folder = e->wd >= 0 && (size_t)e->wd < l->n_watched ? l->watched[e->wd] : NULL;
 	if (!folder || !e->len ||
 	    (size_t)snprintf(name, sizeof(name), "%s%s%s", folder, folder[0] ? "/" : "", e->name) >= sizeof(name))
 		return 0;
 	if (e->mask & IN_ISDIR)
-		return e->mask & (IN_CREATE | IN_MOVED_TO) ? enter(l, name) : 0;
+		return take_folder_event(l, e->mask, name);
 	if (e->mask & (IN_CLOSE_WRITE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM))
 		return look_at(l, name, true);
 	/* a hard link is never closed, but a written file is */
