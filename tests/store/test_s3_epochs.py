@@ -109,6 +109,19 @@ def outage_at_restart(w, proxy):
     assert f"epoch {before[-1]}" in w.run(*job), "not the newest"
 
 
+def outage_at_drop(w, proxy):
+    """A record that cannot be read says nothing about its epoch, which is as young as the others."""
+    w.run(HEAT, "--store", w.store, "--lineage", "young", *SIZE)
+    before = [e["epoch"] for e in w.json("ls", w.store, "young")["epochs"]]
+    for words in ("--keep-within", "7d"), ("--keep", "2"):
+        of_one = f"/{before[0 if words[0] == '--keep-within' else -1]:010}.commit"
+        proxy.answer(lambda method, path: method == "GET" and path.split("?")[0].endswith(of_one), 503, s3_proxy.error("SlowDown"), times=2)
+        said = w.run(VARVE, "drop", w.store, "young", *words, code=2, VARVE_S3_RETRIES="1")
+        assert "nothing was dropped" in said, said
+        proxy.rules.clear()
+        assert [e["epoch"] for e in w.json("ls", w.store, "young")["epochs"]] == before
+
+
 def server_dies(w, proxy, server):
     """In the middle of a run, before its third commit: the checkpoint fails, the last whole epoch restores when the server is back."""
     commits = set()
@@ -141,6 +154,7 @@ def main():
                 print(case.__name__, "fine")
             many_under_way(w, proxy)
             outage_at_restart(w, proxy)
+            outage_at_drop(w, proxy)
             server_dies(w, proxy, server)
         finally:
             server.kill()

@@ -53,13 +53,14 @@ static int mark_named(const struct vv_args *args, struct vv_spec *spec, const st
 	return rc;
 }
 
-static bool is_whole(const struct vv_lineage *lin, uint64_t epoch)
+/* *whole: the record of the epoch is there and intact. *time: 0 if it is not. Other errors say nothing
+ * about the epoch. */
+static int look_at(const struct vv_lineage *lin, uint64_t epoch, bool *whole, uint64_t *time)
 {
-	struct vv_commit c = { 0 };
-	int rc = vv_catalog_commit(lin, epoch, &c);
+	int rc = vv_catalog_time(lin, epoch, time);
 
-	vv_commit_fini(&c);
-	return rc == 0;
+	*whole = rc == 0;
+	return rc == VV_EDAMAGED || rc == VV_ENOENT ? 0 : rc;
 }
 
 struct cmd_drop_rule { /* keeps the newest `keep`, the multiples of `every`, those of the last `within` seconds */
@@ -88,21 +89,27 @@ static int parse_rule(const struct vv_args *args, struct cmd_drop_rule *out)
 
 /* The same rule as the options keep, keep-every and keep-within of a session. An epoch with an
  * unreadable record is not one of the newest. */
-static void mark_old(const struct vv_lineage *lin, const struct vv_listing *l, const struct cmd_drop_rule *rule, bool *marked)
+static int mark_old(const struct vv_lineage *lin, const struct vv_listing *l, const struct cmd_drop_rule *rule, bool *marked)
 {
 	uint64_t keep = rule->keep ? rule->keep : 1, newest = 0, time = 0;
 	size_t i = l->n_epochs;
+	bool whole;
+	int rc = 0;
 
-	for (; keep && i > 0; i--) {
-		bool whole = is_whole(lin, l->epoch[i - 1]);
-
-		if (whole && !newest)
-			(void)vv_catalog_time(lin, l->epoch[i - 1], &newest);
+	for (; rc == 0 && keep && i > 0; i--) {
+		rc = look_at(lin, l->epoch[i - 1], &whole, &time);
+		newest = newest ? newest : time;
 		keep -= whole;
 	}
-	for (; i > 0; i--)
-		marked[i - 1] = !(rule->every && l->epoch[i - 1] % rule->every == 0) &&
-				!(rule->within > 0 && vv_catalog_time(lin, l->epoch[i - 1], &time) == 0 && vv_retention_is_within(time, newest, rule->within));
+	for (; rc == 0 && i > 0; i--) {
+		bool within = false;
+
+		if (rule->within > 0)
+			rc = look_at(lin, l->epoch[i - 1], &within, &time);
+		within = within && vv_retention_is_within(time, newest, rule->within);
+		marked[i - 1] = !within && !(rule->every && l->epoch[i - 1] % rule->every == 0);
+	}
+	return rc ? vv_err_context(rc, "nothing was dropped") : 0;
 }
 
 static int look_elsewhere(const struct vv_lineage *lin, const struct vv_listing *l, struct dropped *d)
@@ -140,7 +147,7 @@ static int choose(struct vv_verb_context *job, struct vv_spec *spec, const struc
 		rc = marked && out->v ? 0 : VV_ENOMEM;
 	}
 	if (rc == 0 && (rule.keep || rule.within > 0))
-		mark_old(lin, &l, &rule, marked);
+		rc = mark_old(lin, &l, &rule, marked);
 	else if (rc == 0)
 		rc = mark_named(job->args, spec, lin, &l, marked);
 	for (size_t i = 0; rc == 0 && i < l.n_epochs; i++)
