@@ -66,6 +66,8 @@ CASE(recvmsg, sizeof(struct message), (send_datagram(), offer_message(MESSAGE)),
      close_ends(recvmsg(ends[1], &MESSAGE->msg.msg_hdr, 0) == 100 && is_message(MESSAGE)))
 CASE(recvmmsg, 3 * sizeof(struct message), (send_datagram(), send_data(ends[0], 100), offer_messages(out)),
      close_ends(recvmmsg(ends[1], (struct mmsghdr *)(MESSAGE + 2), 2, 0, NULL) == 2 && are_messages(out)))
+CASE(sendmmsg, 2 * sizeof(struct mmsghdr), (open_pair(SOCK_DGRAM), offer_parcels(out)),
+     close_ends(sendmmsg(ends[0], PARCELS, 2, 0) == 2 && PARCELS[0].msg_len == 100 && PARCELS[1].msg_len == 100))
 CASE(accept, sizeof(struct named), (connect_peer(), offer_name(out)),
      accepted(accept(ends[0], (struct sockaddr *)&NAMED->addr, &NAMED->len), out))
 CASE(accept4, sizeof(struct named), (connect_peer(), offer_name(out)),
@@ -149,6 +151,10 @@ CASE(nanosleep, sizeof(struct timespec), wake_soon(),
      nanosleep(&ten_seconds, (struct timespec *)out) == -1 && errno == EINTR && woke_early(out))
 CASE(clock_nanosleep, sizeof(struct timespec), wake_soon(),
      clock_nanosleep(CLOCK_MONOTONIC, 0, &ten_seconds, (struct timespec *)out) == EINTR && woke_early(out))
+#if __GLIBC_PREREQ(2, 28)
+CASE(thrd_sleep, sizeof(struct timespec), wake_soon(),
+     thrd_sleep(&ten_seconds, (struct timespec *)out) == -1 && woke_early(out))
+#endif
 CASE(getitimer, sizeof(struct itimerval), ,
      setitimer(ITIMER_VIRTUAL, &(struct itimerval){ .it_value.tv_sec = 77 }, NULL) == 0 &&
 	     getitimer(ITIMER_VIRTUAL, (struct itimerval *)out) == 0 && ((struct itimerval *)out)->it_value.tv_sec >= 70)

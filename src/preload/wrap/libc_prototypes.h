@@ -9,6 +9,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#if __GLIBC_PREREQ(2, 28)
+#include <threads.h>
+#endif
 
 ssize_t __read_chk(int fd, void *buf, size_t n, size_t room);
 ssize_t __pread_chk(int fd, void *buf, size_t n, off_t at, size_t room);

@@ -17,6 +17,11 @@
 #else
 #define VV_WRAP_NAMES_STAT(X)
 #endif
+#if __GLIBC_PREREQ(2, 28)
+#define VV_WRAP_NAMES_2_28(X) X(thrd_sleep)
+#else
+#define VV_WRAP_NAMES_2_28(X)
+#endif
 #if __GLIBC_PREREQ(2, 30)
 #define VV_WRAP_NAMES_2_30(X) X(getdents64) X(getcpu)
 #else
@@ -60,7 +65,7 @@
 	X(sendfile) X(sendfile64) X(splice) X(vmsplice) X(copy_file_range)                                             \
 	VV_WRAP_NAMES_2_36(X)                                                                                          \
 	/* wrap_socket.c */                                                                                            \
-	X(recv) X(recvfrom) X(__recv_chk) X(__recvfrom_chk) X(recvmsg) X(recvmmsg)                                     \
+	X(recv) X(recvfrom) X(__recv_chk) X(__recvfrom_chk) X(recvmsg) X(recvmmsg) X(sendmmsg)                         \
 	X(accept) X(accept4) X(getsockname) X(getpeername) X(getsockopt) X(socketpair)                                 \
 	/* wrap_poll.c */                                                                                              \
 	X(poll) X(__poll_chk) X(select) X(epoll_wait)                                                                  \
@@ -74,6 +79,7 @@
 	X(getxattr) X(lgetxattr) X(fgetxattr) X(listxattr) X(llistxattr) X(flistxattr)                                 \
 	/* wrap_time.c */                                                                                              \
 	X(clock_gettime) X(clock_getres) X(gettimeofday) X(nanosleep) X(clock_nanosleep)                               \
+	VV_WRAP_NAMES_2_28(X)                                                                                          \
 	X(timespec_get) X(adjtimex) X(ntp_adjtime) X(clock_adjtime)                                                    \
 	VV_WRAP_NAMES_2_34(X)                                                                                          \
 	X(getitimer) X(setitimer) X(timer_gettime) X(timer_settime) X(timerfd_gettime) X(timerfd_settime)              \

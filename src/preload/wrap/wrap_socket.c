@@ -65,6 +65,13 @@ int recvmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags, struct timespe
 	return REAL(recvmmsg)(fd, msgs, n, flags, timeout);
 }
 
+/* The kernel writes the length that was sent of each message. */
+int sendmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags)
+{
+	WRITES(msgs, n * sizeof(*msgs));
+	return REAL(sendmmsg)(fd, msgs, n, flags);
+}
+
 int accept(int fd, __SOCKADDR_ARG addr, socklen_t *len)
 {
 	WRITES(addr.__sockaddr__, room(addr.__sockaddr__, len));

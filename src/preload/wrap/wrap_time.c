@@ -53,6 +53,14 @@ int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, str
 	return REAL(clock_nanosleep)(clock, flags, time, left);
 }
 
+#if __GLIBC_PREREQ(2, 28)
+int thrd_sleep(const struct timespec *time, struct timespec *left)
+{
+	WRITES_OBJECT(left);
+	return REAL(thrd_sleep)(time, left);
+}
+#endif
+
 int getitimer(__itimer_which_t which, struct itimerval *value)
 {
 	WRITES_OBJECT(value);
