@@ -7,7 +7,7 @@
 static atomic_bool used;
 
 static const struct vv_interpose_table table = {
-	.begin_syscall = vv_write_protect_begin_syscall,
+	.begin_call = vv_write_protect_begin_call,
 	.end_syscall = vv_write_protect_end_syscall,
 	.note_mprotect = vv_write_protect_note_mprotect,
 	.n_pages = &vv_write_protect_n_pages,

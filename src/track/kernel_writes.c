@@ -4,18 +4,67 @@
  * that before it reads the slots, so that call sees it (vv_write_protect_begin_syscall). */
 #include "track/kernel_writes.h"
 #include "track/thread.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-void vv_kernel_writes_enter(uintptr_t lo, uintptr_t hi)
+enum { CALL_MOST = 1024 }; /* the frame of a call is smaller, the frame of a signal is larger */
+
+/* The interposed sigaltstack would come here again. */
+static bool is_on_other_stack(void)
+{
+	stack_t s = { .ss_flags = 0 };
+	int saved = errno;
+	bool other = syscall(SYS_sigaltstack, NULL, &s) != 0 || s.ss_flags & SS_ONSTACK;
+
+	errno = saved;
+	return other;
+}
+
+/* The lowest of the upper slots whose calls were left by siglongjmp; t->depth if there is none. Such
+ * a call began deeper in the stack, or in the same place. One that began nearby may be found later. */
+static unsigned find_left(const struct vv_thread *t, uintptr_t frame)
+{
+	unsigned left = t->depth, i = t->depth < VV_THREAD_SLOTS ? t->depth : VV_THREAD_SLOTS;
+
+	while (i-- > 0) {
+		uintptr_t its = t->slot[i].frame;
+
+		if (!its || its > frame + CALL_MOST)
+			break;
+		if (its == frame || its + CALL_MOST < frame)
+			left = i;
+	}
+	return left;
+}
+
+static void drop_left(struct vv_thread *t, uintptr_t frame)
+{
+	unsigned left = find_left(t, frame);
+
+	if (left == t->depth || is_on_other_stack())
+		return;
+	for (unsigned i = left; i < VV_THREAD_SLOTS; i++)
+		atomic_store(&t->slot[i].hi, 0);
+	t->depth = left;
+}
+
+void vv_kernel_writes_enter(uintptr_t lo, uintptr_t hi, const void *frame)
 {
 	struct vv_thread *t = vv_thread_self();
 	unsigned i;
 
 	if (!t)
 		return;
+	if (t->depth && frame)
+		drop_left(t, (uintptr_t)frame);
 	i = t->depth++;
 	if (i >= VV_THREAD_SLOTS)
 		return;
+	t->slot[i].frame = (uintptr_t)frame;
 	atomic_store(&t->slot[i].lo, lo);
 	atomic_store(&t->slot[i].hi, hi);
 }

@@ -5,8 +5,9 @@
 
 #include <stdint.h>
 
-/* Calls nest. Ranges beyond VV_THREAD_SLOTS are not published. */
-void vv_kernel_writes_enter(uintptr_t lo, uintptr_t hi);
+/* Calls nest. Ranges beyond VV_THREAD_SLOTS are not published. frame: a variable in the frame of the
+ * call, one for each of its ranges; NULL: the call is never left by siglongjmp. */
+void vv_kernel_writes_enter(uintptr_t lo, uintptr_t hi, const void *frame);
 void vv_kernel_writes_leave(void);
 void vv_kernel_writes_each(void (*fn)(void *arg, uintptr_t lo, uintptr_t hi), void *arg);
 

@@ -21,6 +21,7 @@ struct vv_thread {
 	unsigned depth;
 	struct {
 		_Atomic uintptr_t lo, hi;
+		uintptr_t frame; /* an address in the frame of the call; 0: unknown */
 	} slot[VV_THREAD_SLOTS];
 
 	/* state of its faults (write_protect.c) */

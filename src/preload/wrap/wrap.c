@@ -18,6 +18,11 @@ static void ignore_range(const void *p, size_t n)
 	(void)p, (void)n;
 }
 
+static void ignore_call(const void *p, size_t n, const void *frame)
+{
+	(void)p, (void)n, (void)frame;
+}
+
 static void ignore(void)
 {
 }
@@ -36,7 +41,7 @@ static void ignore_mask(int how, const sigset_t *set, sigset_t *before)
 
 static const long none;
 static const struct vv_interpose_table idle = {
-	.begin_syscall = ignore_range,
+	.begin_call = ignore_call,
 	.end_syscall = ignore,
 	.note_mprotect = ignore_range,
 	.n_pages = &none,
@@ -165,7 +170,7 @@ void vv_wrap_add_iov(struct vv_wrap_ranges *r, const struct iovec *iov, size_t n
 void vv_wrap_enter_all(struct vv_wrap_ranges *r)
 {
 	for (size_t i = 0; i < r->n; i++)
-		r->at[i].entered = vv_wrap_enter(r->at[i].lo, r->at[i].hi - r->at[i].lo);
+		r->at[i].entered = vv_wrap_enter(r->at[i].lo, r->at[i].hi - r->at[i].lo, (uintptr_t)&r->at[i]);
 }
 
 void vv_wrap_leave_all(struct vv_wrap_ranges *r)

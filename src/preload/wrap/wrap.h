@@ -91,16 +91,16 @@ extern char *(*vv_wrap_given)(char *theirs, uintptr_t caller);
 
 #define REAL(name) ((__typeof__(name) *)vv_wrap_real(VV_WRAP_##name))
 
-/* The range [p, p+n), cut at the end of the address space. */
-static inline const struct vv_interpose_table *vv_wrap_enter(uintptr_t p, size_t n)
+/* The range [p, p+n), cut at the end of the address space. frame: see kernel_writes.h */
+static inline const struct vv_interpose_table *vv_wrap_enter(uintptr_t p, size_t n, uintptr_t frame)
 {
 	const struct vv_interpose_table *engine = ENGINE;
 	if (p == 0 || n == 0)
 		return NULL;
-	/* Hides p: the headers declare it as write-only, and the compiler would warn. */
-	__asm__("" : "+r"(p));
+	/* Hides both, or the compiler would warn: it takes p as write-only, and frame is not set yet. */
+	__asm__("" : "+r"(p), "+r"(frame));
 	int saved = errno;
-	engine->begin_syscall((const void *)p, n < UINTPTR_MAX - p ? n : UINTPTR_MAX - p);
+	engine->begin_call((const void *)p, n < UINTPTR_MAX - p ? n : UINTPTR_MAX - p, (const void *)frame);
 	errno = saved;
 	return engine;
 }
@@ -125,7 +125,7 @@ void vv_wrap_open_now(void);
  * when the thread is cancelled in the call: so these files are compiled with -fexceptions. */
 #define WRITES(p, n)                                                                                                   \
 	__attribute__((cleanup(vv_wrap_leave), unused)) const struct vv_interpose_table *VV_WRAP_JOIN(                 \
-		entered_, __LINE__) = vv_wrap_enter((uintptr_t)(p), n)
+		entered_, __LINE__) = vv_wrap_enter((uintptr_t)(p), n, (uintptr_t)&VV_WRAP_JOIN(entered_, __LINE__))
 #define WRITES_OBJECT(p) WRITES(p, sizeof(*(p)))
 
 /* Several ranges at once. A thread can announce only a few, so further ones are joined with the
