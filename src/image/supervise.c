@@ -27,12 +27,12 @@ struct supervision {
 
 static sigset_t ours;
 
-void vv_supervise_prepare(void)
+int vv_supervise_prepare(void)
 {
 	static const int heard[] = { SIGCHLD, SIGUSR1, SIGTERM, SIGINT, SIGHUP };
 
 	ours = vv_child_block(heard, sizeof(heard) / sizeof(heard[0]));
-	vv_restore_one_adopt();
+	return vv_restore_one_adopt();
 }
 
 __attribute__((format(printf, 2, 3))) static void report(const struct supervision *t, const char *fmt, ...)

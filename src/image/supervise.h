@@ -24,7 +24,7 @@ struct vv_supervise_options {
 };
 
 /* To be called before any thread starts: only vv_supervise_run receives the signals. */
-void vv_supervise_prepare(void);
+int vv_supervise_prepare(void);
 /* Returns when the program has ended well, or has died too often. *status is the status of wait(2).
  * The last epoch goes to *epoch: one that was saved, restored, or tried for a restore. */
 int vv_supervise_run(struct varve *v, const struct vv_lineage *lin, struct vv_pool *pool, const struct vv_supervise_options *opt, int *status,

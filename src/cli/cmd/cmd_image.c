@@ -1,6 +1,7 @@
 #include "base/child.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "cli/base/bar.h"
 #include "cli/image/image_check.h"
 #include "cli/image/image_lineage.h"
@@ -258,7 +259,7 @@ static int restore_together(struct vv_verb_context *job, const struct vv_restore
 {
 	struct vv_spec spec;
 	struct varve *v = NULL;
-	int rc = find_lineage(job, &spec);
+	int rc = find_lineage(job, &spec), closed;
 
 	umask(S_IRWXG | S_IRWXO);
 	if (rc == 0)
@@ -279,7 +280,10 @@ static int restore_together(struct vv_verb_context *job, const struct vv_restore
 	if (vv_verb_context_is_first(job))
 		rc = vv_image_lineage_advise(&v->ctx.lineage, v->ctx.pool, *epoch, rc);
 	/* before waiting for the processes, because they may be saved again */
-	return vv_verb_context_close_session(v, rc);
+	closed = vv_verb_context_close_session(v, rc);
+	if (rc == 0 && closed < 0)
+		vv_log_warn("the processes are restored, but their lineage was not closed: %s", vv_err_last());
+	return rc;
 }
 
 static int run_restore(struct vv_verb_context *job)
@@ -297,7 +301,8 @@ static int run_restore(struct vv_verb_context *job)
 	struct vv_restore_many reunited = { 0 };
 	int rc = need_operands(args, REST, "restore STORE LINEAGE[@EPOCH]");
 
-	vv_restore_one_adopt();
+	if (rc == 0)
+		rc = vv_restore_one_adopt();
 	if (rc == 0)
 		rc = parse_memory(args, &opt.memory);
 	if (rc == 0 && vv_args_value(args, "private-pts"))
@@ -417,9 +422,10 @@ static int run_run(struct vv_verb_context *job)
 		snprintf(output, sizeof(output), "%s.out", spec.lineage);
 		opt.output = output;
 	}
-	vv_supervise_prepare();
+	rc = vv_supervise_prepare();
 	opt.mask = umask(S_IRWXG | S_IRWXO);
-	rc = vv_session_open(NULL, args->operand[STORE], spec.lineage, NULL, &v);
+	if (rc == 0)
+		rc = vv_session_open(NULL, args->operand[STORE], spec.lineage, NULL, &v);
 	if (rc)
 		return rc;
 	rc = vv_verb_context_close_session(v, supervise(job, v, spec.lineage, &opt));

@@ -212,6 +212,64 @@ void vv_process_tree_wait(const struct vv_process_tree *t)
 	}
 }
 
+/* Number and start: a restored process may get the number of one that has ended. Start 0: there is
+ * no such process. */
+struct identity {
+	pid_t pid;
+	unsigned long long start;
+};
+
+/* The processes that vv_process_tree_clear leaves alone. */
+static struct {
+	struct identity *v;
+	size_t n;
+} spared;
+
+static struct identity identify(pid_t pid)
+{
+	char text[512];
+	const char *at = read_stat(pid, text, sizeof(text));
+	struct identity id = { .pid = pid };
+
+	if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &id.start) != 1)
+		id.start = 0;
+	return id;
+}
+
+int vv_process_tree_spare(void)
+{
+	struct vv_process_tree t = { 0 };
+	struct identity *v = NULL;
+	int rc = vv_process_tree_list(getpid(), &t);
+
+	if (rc == 0) {
+		v = vv_mem_new(t.n, sizeof(*v));
+		rc = v ? 0 : VV_ENOMEM;
+	}
+	if (rc == 0) {
+		for (size_t i = 1; i < t.n; i++)
+			v[i - 1] = identify(t.pid[i]);
+		vv_mem_free(spared.v);
+		spared.v = v;
+		spared.n = t.n - 1;
+	}
+	vv_process_tree_fini(&t);
+	return rc;
+}
+
+/* The process, or an ancestor of it below this process, is spared. */
+static bool is_spared(pid_t pid)
+{
+	for (pid_t me = getpid(); spared.n && pid > 1 && pid != me; pid = vv_process_tree_parent(pid)) {
+		struct identity id = identify(pid);
+
+		for (size_t i = 0; id.start && i < spared.n; i++)
+			if (spared.v[i].pid == id.pid && spared.v[i].start == id.start)
+				return true;
+	}
+	return false;
+}
+
 /* A process that is created during one pass is killed in the next pass. */
 void vv_process_tree_clear(void)
 {
@@ -222,7 +280,7 @@ void vv_process_tree_clear(void)
 	while (some && vv_process_tree_list(getpid(), &t) == 0) {
 		some = false;
 		for (size_t i = 1; i < t.n; i++)
-			some |= kill(t.pid[i], SIGKILL) == 0;
+			some |= !is_spared(t.pid[i]) && kill(t.pid[i], SIGKILL) == 0;
 		vv_process_tree_fini(&t);
 		while (waitpid(-1, NULL, WNOHANG) > 0)
 			;

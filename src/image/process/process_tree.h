@@ -33,7 +33,10 @@ pid_t vv_process_tree_tracer(pid_t pid);
  * not wait for their parents to reap them: the first process of a container may never do so. A
  * caller that needs their numbers waits for that (image/criu/pstree_image.h). */
 void vv_process_tree_wait(const struct vv_process_tree *t);
-/* Kills all descendants of this process and waits for them. */
+/* The present descendants of this process are not its own: another program may have started them
+ * before it became varve by exec. vv_process_tree_clear leaves them and their descendants alone. */
+int vv_process_tree_spare(void);
+/* Kills all other descendants of this process and waits for them. */
 void vv_process_tree_clear(void);
 /* Kills a criu that restores with its files in this folder, and all its descendants. Neither ends
  * by itself if one of them is killed before the program runs. */

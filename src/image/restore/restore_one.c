@@ -12,9 +12,10 @@
 
 static const char pid_name[] = "pid";
 
-void vv_restore_one_adopt(void)
+int vv_restore_one_adopt(void)
 {
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	return vv_process_tree_spare();
 }
 
 int vv_restore_one_pid(const struct vv_criu *c, pid_t *pid)

@@ -22,10 +22,10 @@ struct vv_restore_one_options {
 
 /* On return the tree runs, with all of its memory and its old numbers. It is a child of this
  * process, which must have become a subreaper by vv_restore_one_adopt. When this process ends, the
- * system adopts the tree. This process must have no other children: after a failure all of them are
- * killed. */
+ * system adopts the tree. After a failure all descendants are killed that this process had not when
+ * it became a subreaper. */
 int vv_restore_one_run(const struct vv_lineage *lin, uint64_t epoch, struct vv_pool *pool, const struct vv_restore_one_options *opt, pid_t *pid);
-void vv_restore_one_adopt(void);
+int vv_restore_one_adopt(void);
 
 /* Parts of vv_restore_one_run, for several trees together (image/criu/tree_names.h). The first
  * starts criu. The second reads the number of the restored process after criu's end. */

@@ -45,6 +45,44 @@ static void test_makers(void)
 	}
 }
 
+/* Those that another program started, with their later children, are left alone. */
+static void test_spared(void)
+{
+	enum { FROM = 0, TO = 1 };
+	int go[2], told[2];
+	pid_t theirs, ours, later;
+
+	CHECK(pipe(go) == 0 && pipe(told) == 0);
+	theirs = fork();
+	if (theirs == 0) {
+		char byte;
+
+		CHECK(read(go[FROM], &byte, 1) == 1);
+		later = fork();
+		if (later == 0)
+			wait_for_end();
+		CHECK(write(told[TO], &later, sizeof(later)) == sizeof(later));
+		wait_for_end();
+	}
+	CHECK(theirs > 0);
+	CHECK_EQ(vv_process_tree_spare(), 0);
+	ours = fork();
+	if (ours == 0)
+		wait_for_end();
+	CHECK(ours > 0 && write(go[TO], "", 1) == 1 && read(told[FROM], &later, sizeof(later)) == sizeof(later));
+	vv_process_tree_clear();
+	CHECK(kill(ours, 0) < 0 && kill(theirs, 0) == 0 && kill(later, 0) == 0);
+	CHECK(!vv_process_tree_is_zombie(theirs) && !vv_process_tree_is_zombie(later));
+	kill(later, SIGKILL);
+	kill(theirs, SIGKILL);
+	CHECK_EQ(waitpid(theirs, NULL, 0), theirs);
+	CHECK_EQ(waitpid(later, NULL, 0), later);
+	for (int i = 0; i < 2; i++) {
+		close(go[i]);
+		close(told[i]);
+	}
+}
+
 /* This program under that name. */
 static pid_t start(const char *name, const char *verb, const char *folder)
 {
@@ -102,6 +140,7 @@ int main(int argc, char **argv)
 		wait_for_end();
 	}
 	test_makers();
+	test_spared();
 	test_criu();
 	return 0;
 }
