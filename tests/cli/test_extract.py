@@ -131,12 +131,20 @@ class Extract(command.Case):
         self.assertIn("No space", self.fails("extract", self.store, "heat:T", "-o", "/dev/full"))
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["T", "a store", "blob"])
 
+    def test_a_private_file_stays_private(self):
+        path = self.file("mine", b"old")
+        for mode in 0o600, 0o640:
+            path.chmod(mode)
+            self.varve("extract", self.store, "heat:T", "-o", path)
+            self.assertEqual(path.stat().st_mode & 0o777, mode)
+            self.assertNotEqual(path.read_bytes(), b"old")
+
     def test_not_into_the_store(self):
         """What is taken out never takes the place of a layer, by whatever name it is called."""
         before = {p: p.read_bytes() for p in self.store.rglob("*") if p.is_file()}
         (self.folder / "way").symlink_to(self.store)
         (self.folder / "name").symlink_to(self.layer(1))
-        for path in (self.layer(1), self.commit(2), self.store / "new", self.store, "a store/heat/../new", "way/new", "way/heat/lineage", "name"):
+        for path in (self.layer(1), self.commit(2), self.store / "new", self.store / "new" / "newer" / "x", self.store, "a store/heat/../new", "way/new", "way/heat/lineage", "name"):
             for store in (self.store, f"dir:{self.store}", "way"):
                 self.assertIn("inside the store", self.fails("extract", store, "heat:T", "-o", path))
         self.assertEqual({p: p.read_bytes() for p in self.store.rglob("*") if p.is_file()}, before)

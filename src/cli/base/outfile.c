@@ -37,6 +37,15 @@ static bool in_place(const char *path)
 	return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
 }
 
+/* The new file is as private as the one that it replaces. */
+static void keep_mode(const struct vv_outfile *f)
+{
+	struct stat st;
+
+	if (stat(f->path, &st) == 0)
+		(void)fchmod(f->fd, st.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO));
+}
+
 static int open_it(struct vv_outfile *f)
 {
 	if (in_place(f->path)) {
@@ -54,6 +63,7 @@ static int open_it(struct vv_outfile *f)
 		f->tmp = NULL;
 		return rc;
 	}
+	keep_mode(f);
 	vv_interrupt_file(f->tmp);
 	return 0;
 }

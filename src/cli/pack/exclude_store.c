@@ -22,17 +22,25 @@ bool vv_exclude_store_is(const char *url, const struct stat *folder)
 	return path && stat(path, &st) == 0 && st.st_dev == folder->st_dev && st.st_ino == folder->st_ino;
 }
 
-/* Resolves all links of the path; for a path that does not exist, those of its folder. */
+/* Resolves all links of the path; for a path that does not exist, those of its nearest folder that does. */
 static bool resolve(const char *path, char real[PATH_MAX])
 {
 	char folder[PATH_MAX];
-	const char *slash = strrchr(path, '/');
+	size_t n = strlen(path);
 
-	if (realpath(path, real))
-		return true;
-	if (errno != ENOENT || (size_t)snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".") >= sizeof(folder))
+	if (n >= sizeof(folder))
 		return false;
-	return realpath(folder, real);
+	memcpy(folder, path, n + 1);
+	while (!realpath(n ? folder : ".", real)) {
+		if (errno != ENOENT || !n)
+			return false;
+		while (n && folder[n - 1] == '/')
+			n--;
+		while (n && folder[n - 1] != '/')
+			n--;
+		folder[n] = '\0';
+	}
+	return true;
 }
 
 bool vv_exclude_store_holds(const char *url, const char *path)
