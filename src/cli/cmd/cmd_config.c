@@ -21,7 +21,7 @@ static const char *architecture(void)
 }
 
 static const char *const digests[] = { "xxh3", "sha256", NULL };
-static const char *const stores[] = { "dir", "mem", VV_HAVE_CURL ? "s3" : NULL, NULL };
+static const char *const stores[] = { "dir", "mem", "ram", VV_HAVE_CURL ? "s3" : NULL, NULL };
 static const char *const comms[] = { "plug", VV_HAVE_MPI ? "mpi" : NULL, NULL };
 static const char *const languages[] = { "c", "c++", VV_HAVE_FORTRAN ? "fortran" : NULL, NULL };
 static const char *const reports[] = { "json", VV_HAVE_REPORT ? "page" : NULL, NULL };

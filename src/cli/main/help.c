@@ -30,8 +30,8 @@ static void help_all(struct vv_out *o)
 		vv_out_printf(o, "  %-10s %s\n", cmd->name, cmd->brief);
 	vv_out_printf(o, "  %-10s %s\n\nOptions of all verbs:\n", "help", "shows more about a verb: varve help VERB");
 	help_options(o, vv_args_shared());
-	vv_out_printf(o, "\nSTORE is a path, dir:PATH or s3://BUCKET/PREFIX. It may be left out if the\n"
-			 "option store is set, as by VARVE_STORE: varve show heat@3.\n"
+	vv_out_printf(o, "\nSTORE is a path, dir:PATH, ram:NAME (in /dev/shm) or s3://BUCKET/PREFIX. It may\n"
+			 "be left out if the option store is set, as by VARVE_STORE: varve show heat@3.\n"
 			 "Exit status: 0 success, 1 damage or a difference, 2 usage or any other error.\n");
 }
 
