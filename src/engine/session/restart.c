@@ -21,7 +21,7 @@
 #include "engine/session/region.h"
 #include "engine/session/rehearse.h"
 #include "engine/session/retention.h"
-#include "engine/session/tiers.h"
+#include "engine/session/tiers_restart.h"
 #include "engine/read/layer_by_layer.h"
 #include "engine/read/restore.h"
 #include "engine/memory/tiles.h"

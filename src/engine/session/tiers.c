@@ -4,6 +4,7 @@
  *
  * The threads use handles of their own for both stores, since the session's may be reading. */
 #include "engine/session/tiers.h"
+#include "engine/session/tiers_priv.h"
 #include "base/block_signals.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -18,13 +19,9 @@
 #include "engine/options.h"
 #include "engine/ranks/group.h"
 #include "engine/session/background.h"
-#include "engine/session/retention.h"
-#include "engine/session/tip.h"
-#include "engine/threads.h"
 #include "engine/tier_list.h"
 #include "engine/upkeep/copy_lineage.h"
 #include "engine/upkeep/gc.h"
-#include "engine/write/index_cache.h"
 #include "track/thread.h"
 #include <inttypes.h>
 #include <math.h>
@@ -35,57 +32,17 @@
 
 enum { LOWEST = 19 }; /* priority, by nice(2) */
 
-struct tier {
-	struct vv_tiers *all;
-	const struct vv_tier_setting *set;
-
-	/* for the program's thread: */
-	struct vv_store *store; /* NULL: not open, or it does not exist */
-	struct vv_lineage lineage;
-	bool has_lineage;
-	struct vv_err_state trouble; /* of the last attempt to reach it */
-	uint64_t highest;
-
-	/* under the lock: */
-	uint64_t newest; /* epoch that it is known to have */
-	uint64_t due;    /* the newest due epoch that it lacks; 0: none */
-	uint64_t marked; /* the last epoch that was due */
-	uint64_t copying;
-	bool tried;      /* the copy has failed since the last epoch */
-	double ended, cost; /* of the last copy */
-	bool started;
-	pthread_t thread;
-
-	/* for the thread, once it is started: */
-	uint64_t warned;  /* the due epoch of the last warning */
-	uint64_t dropped; /* bytes of dropped epochs since the last gc */
-};
-
-struct vv_tiers {
-	struct varve *v;
-	struct vv_tier_list list;
-	char *nearest; /* its absolute URL */
-	char name[VV_NAME_LINEAGE_MAX + 1]; /* of the lineage, once the session is open */
-	pthread_mutex_t lock;
-	struct vv_event change;
-	atomic_bool stop;
-	bool reading; /* from a tier in place of the nearest store */
-	size_t n;
-	struct tier tier[VV_TIER_LIST_MAX];
-};
-
-static struct vv_tiers *tiers_of(const struct varve *v)
+struct vv_tiers *vv_tiers_of(const struct varve *v)
 {
 	return v->background->tiers;
 }
 
-/* Ranks share all stores. Rank 0 copies, and looks for epochs; the others learn the result. */
-static bool is_first(const struct varve *v)
+bool vv_tiers_is_first(const struct varve *v)
 {
 	return !v->ctx.group || v->ctx.rank == 0;
 }
 
-static int meet(struct varve *v, int rc)
+int vv_tiers_meet(struct varve *v, int rc)
 {
 	return v->ctx.group ? vv_group_agree(v->ctx.group, v->ctx.group->comm, rc) : rc;
 }
@@ -105,7 +62,7 @@ static void give(struct vv_tiers *t, const sigset_t *mask)
 
 /* ---- one copy -------------------------------------------------------------------------------- */
 
-static int copy(struct tier *r, uint64_t epoch, struct vv_store *from, struct vv_store *to, struct vv_pool *pool)
+static int copy(struct vv_tier *r, uint64_t epoch, struct vv_store *from, struct vv_store *to, struct vv_pool *pool)
 {
 	struct vv_lineage lin;
 	struct vv_copy_request q = { .from = &lin, .to = to, .base = r->newest, .stop = &r->all->stop, .pool = pool };
@@ -125,7 +82,7 @@ static uint64_t bytes_of(const struct vv_listing *l)
 }
 
 /* Drops epochs beyond `keep`, and takes the space back if they were a quarter of the store. */
-static int drop_old(struct tier *r, const struct vv_lineage *lin)
+static int drop_old(struct vv_tier *r, const struct vv_lineage *lin)
 {
 	struct vv_gc_report report;
 	struct vv_listing l = { 0 };
@@ -146,7 +103,7 @@ static int drop_old(struct tier *r, const struct vv_lineage *lin)
 	return rc;
 }
 
-static int apply_keep(struct tier *r, struct vv_store *to)
+static int apply_keep(struct vv_tier *r, struct vv_store *to)
 {
 	const char *name = r->all->name;
 	struct vv_lock *lock = NULL;
@@ -166,7 +123,7 @@ static int apply_keep(struct tier *r, struct vv_store *to)
 	return rc;
 }
 
-static struct vv_store_options options_of(const struct tier *r, bool create)
+static struct vv_store_options options_of(const struct vv_tier *r, bool create)
 {
 	struct vv_store_options opt = vv_options_store(&r->all->v->ctx.conf, create);
 
@@ -174,7 +131,7 @@ static struct vv_store_options options_of(const struct tier *r, bool create)
 	return opt;
 }
 
-static int bring(struct tier *r, uint64_t epoch)
+static int bring(struct vv_tier *r, uint64_t epoch)
 {
 	struct vv_store_options opt = options_of(r, true), plain = vv_options_store(&r->all->v->ctx.conf, false);
 	struct vv_store *from = NULL, *to = NULL;
@@ -200,14 +157,14 @@ static int bring(struct tier *r, uint64_t epoch)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-static void warn(struct tier *r, uint64_t epoch)
+static void warn(struct vv_tier *r, uint64_t epoch)
 {
 	vv_log_warn("tier '%s' has no copy of epoch %" PRIu64 " of '%s' yet, it is tried again with the next epoch: %s", r->set->url, epoch,
 		    r->all->name, vv_err_last());
 }
 
 /* The caller holds the lock. An epoch that another process has dropped is no longer due. */
-static void conclude(struct tier *r, uint64_t epoch, int rc, double began)
+static void conclude(struct vv_tier *r, uint64_t epoch, int rc, double began)
 {
 	r->copying = 0;
 	r->ended = vv_clock_s();
@@ -223,7 +180,7 @@ static void conclude(struct tier *r, uint64_t epoch, int rc, double began)
 
 static void *serve(void *arg)
 {
-	struct tier *r = arg;
+	struct vv_tier *r = arg;
 	struct vv_tiers *t = r->all;
 	sigset_t mask;
 
@@ -260,7 +217,7 @@ static void *serve(void *arg)
 }
 
 /* The caller holds the lock. */
-static void wake(struct tier *r)
+static void wake(struct vv_tier *r)
 {
 	int rc = r->started || !r->due ? 0 : vv_thread_start(&r->thread, serve, r);
 
@@ -273,7 +230,7 @@ static void wake(struct tier *r)
 	r->tried = rc != 0;
 }
 
-static bool is_due(const struct tier *r, uint64_t epoch)
+static bool is_due(const struct vv_tier *r, uint64_t epoch)
 {
 	struct vv_interval daly = { .mtbf = r->set->mtbf };
 
@@ -284,14 +241,14 @@ static bool is_due(const struct tier *r, uint64_t epoch)
 
 void vv_tiers_offer(struct varve *v, uint64_t epoch)
 {
-	struct vv_tiers *t = tiers_of(v);
+	struct vv_tiers *t = vv_tiers_of(v);
 	sigset_t mask;
 
-	if (!t || !is_first(v))
+	if (!t || !vv_tiers_is_first(v))
 		return;
 	take(t, &mask);
 	for (size_t i = 0; i < t->n; i++) {
-		struct tier *r = &t->tier[i];
+		struct vv_tier *r = &t->tier[i];
 
 		if (is_due(r, epoch))
 			r->due = r->marked = epoch;
@@ -303,7 +260,7 @@ void vv_tiers_offer(struct varve *v, uint64_t epoch)
 
 bool vv_tiers_needs(struct varve *v, uint64_t epoch)
 {
-	struct vv_tiers *t = tiers_of(v);
+	struct vv_tiers *t = vv_tiers_of(v);
 	bool needed = false;
 	sigset_t mask;
 
@@ -320,10 +277,10 @@ bool vv_tiers_needs(struct varve *v, uint64_t epoch)
 
 int vv_tiers_check_stores(const struct varve *v)
 {
-	if (!tiers_of(v) || !v->ctx.group->has_local_stores)
+	if (!vv_tiers_of(v) || !v->ctx.group->has_local_stores)
 		return 0;
 	return vv_err_set(VV_ENOTSUP, "tiers: the ranks have stores of their own ('%s'), and epochs are copied only from a store that all ranks share: leave the option out, or name a shared store",
-			  tiers_of(v)->nearest);
+			  vv_tiers_of(v)->nearest);
 }
 
 int vv_tiers_open(struct varve *v, const char *url)
@@ -353,7 +310,7 @@ int vv_tiers_open(struct varve *v, const char *url)
 	return t->nearest ? 0 : VV_ENOMEM;
 }
 
-static int open_lineage(struct tier *r, const char *name)
+int vv_tiers_open_lineage(struct vv_tier *r, const char *name)
 {
 	struct vv_store_options opt = options_of(r, false);
 	int rc = r->store ? 0 : vv_store_open(r->set->url, &opt, &r->store);
@@ -368,11 +325,9 @@ static int open_lineage(struct tier *r, const char *name)
 	return rc;
 }
 
-/* Looks for the lineage and its newest epoch below `before`. The result is an error only if there is
- * no memory; r->trouble has others. */
-static int look(struct tier *r, const char *name, uint64_t before, uint64_t *newest)
+int vv_tiers_look(struct vv_tier *r, const char *name, uint64_t before, uint64_t *newest)
 {
-	int rc = open_lineage(r, name);
+	int rc = vv_tiers_open_lineage(r, name);
 
 	*newest = 0;
 	if (rc == 0 && r->has_lineage)
@@ -383,7 +338,7 @@ static int look(struct tier *r, const char *name, uint64_t before, uint64_t *new
 	return rc == VV_ENOMEM ? rc : 0;
 }
 
-static int check_id(const struct tier *r, const uint8_t id[16], const char *other)
+static int check_id(const struct vv_tier *r, const uint8_t id[16], const char *other)
 {
 	if (memcmp(r->lineage.id, id, sizeof(r->lineage.id)) == 0)
 		return 0;
@@ -415,7 +370,7 @@ static int compare(struct vv_tiers *t, const struct vv_lineage *own, const struc
 
 	*id = own;
 	for (size_t i = 0; rc == 0 && i < t->n; i++) {
-		const struct tier *r = &t->tier[i];
+		const struct vv_tier *r = &t->tier[i];
 
 		if (!r->has_lineage)
 			continue;
@@ -431,7 +386,7 @@ static int compare(struct vv_tiers *t, const struct vv_lineage *own, const struc
 static int check_reached(struct vv_tiers *t, bool has_epochs)
 {
 	for (size_t i = 0; i < t->n; i++) {
-		const struct tier *r = &t->tier[i];
+		const struct vv_tier *r = &t->tier[i];
 
 		if (!r->trouble.code)
 			continue;
@@ -445,7 +400,7 @@ static int check_reached(struct vv_tiers *t, bool has_epochs)
 
 int vv_tiers_adopt(struct varve *v, const char *lineage)
 {
-	struct vv_tiers *t = tiers_of(v);
+	struct vv_tiers *t = vv_tiers_of(v);
 	const struct vv_lineage *id;
 	struct vv_lineage own, made;
 	uint64_t epoch = 0;
@@ -454,7 +409,7 @@ int vv_tiers_adopt(struct varve *v, const char *lineage)
 	if (!t)
 		return 0;
 	for (size_t i = 0; rc == 0 && i < t->n; i++)
-		rc = look(&t->tier[i], lineage, UINT64_MAX, &t->tier[i].newest);
+		rc = vv_tiers_look(&t->tier[i], lineage, UINT64_MAX, &t->tier[i].newest);
 	if (rc == 0)
 		rc = check_stores(v, t);
 	if (rc)
@@ -475,7 +430,7 @@ int vv_tiers_adopt(struct varve *v, const char *lineage)
 
 uint64_t vv_tiers_highest(const struct varve *v)
 {
-	const struct vv_tiers *t = tiers_of(v);
+	const struct vv_tiers *t = vv_tiers_of(v);
 	uint64_t highest = 0;
 
 	for (size_t i = 0; t && i < t->n; i++) {
@@ -486,7 +441,7 @@ uint64_t vv_tiers_highest(const struct varve *v)
 }
 
 /* Of the epochs from the newest multiple of `every` on, the first one is due. */
-static void mark_due(struct tier *r, const struct vv_listing *l)
+static void mark_due(struct vv_tier *r, const struct vv_listing *l)
 {
 	uint64_t newest = l->n_epochs ? l->epoch[l->n_epochs - 1] : 0, from = newest - newest % r->set->every;
 	size_t i;
@@ -500,11 +455,11 @@ static void mark_due(struct tier *r, const struct vv_listing *l)
 
 void vv_tiers_start(struct varve *v)
 {
-	struct vv_tiers *t = tiers_of(v);
+	struct vv_tiers *t = vv_tiers_of(v);
 	struct vv_listing l = { 0 };
 	sigset_t mask;
 
-	if (!t || !is_first(v))
+	if (!t || !vv_tiers_is_first(v))
 		return;
 	memcpy(t->name, v->ctx.lineage.name, sizeof(t->name));
 	if (vv_catalog_list(&v->ctx.lineage, 0, &l) < 0)
@@ -521,7 +476,7 @@ void vv_tiers_start(struct varve *v)
 /* ---- closing --------------------------------------------------------------------------------- */
 
 /* The caller holds the lock. A tier that failed before is tried once more. */
-static struct tier *find_unfinished(struct vv_tiers *t)
+static struct vv_tier *find_unfinished(struct vv_tiers *t)
 {
 	for (size_t i = 0; i < t->n; i++)
 		if (t->tier[i].copying || (t->tier[i].due && !t->tier[i].tried))
@@ -531,10 +486,10 @@ static struct tier *find_unfinished(struct vv_tiers *t)
 
 void vv_tiers_finish(struct varve *v)
 {
-	struct vv_tiers *t = tiers_of(v);
+	struct vv_tiers *t = vv_tiers_of(v);
 	double end = vv_clock_s() + vv_conf_real(&v->ctx.conf, "timeout");
 	uint64_t epoch;
-	struct tier *r;
+	struct vv_tier *r;
 	sigset_t mask;
 
 	if (!t)
@@ -572,7 +527,7 @@ static void end_threads(struct vv_tiers *t)
 
 void vv_tiers_free(struct varve *v)
 {
-	struct vv_tiers *t = tiers_of(v);
+	struct vv_tiers *t = vv_tiers_of(v);
 
 	if (!t)
 		return;
@@ -588,209 +543,9 @@ void vv_tiers_free(struct varve *v)
 	v->background->tiers = NULL;
 }
 
-/* ---- restart --------------------------------------------------------------------------------- */
-
-/* No store can have a newer epoch than one that this session has written, nor than the nearest store
- * if all sessions of the lineage share it. */
-static int is_newest_here(struct varve *v)
-{
-	uint64_t epoch = 0;
-	int rc = vv_catalog_newest(&v->ctx.lineage, UINT64_MAX, &epoch);
-
-	return rc ? rc : epoch > v->tip.highest_at_open || (v->ctx.store->is_remote && epoch);
-}
-
-static int ask(struct varve *v, struct vv_tiers *t)
-{
-	uint64_t newest;
-	int rc = 0;
-
-	for (size_t i = 0; rc == 0 && i < t->n; i++) {
-		struct tier *r = &t->tier[i];
-
-		rc = look(r, v->ctx.lineage.name, UINT64_MAX, &newest);
-		if (rc || !r->trouble.code)
-			continue;
-		rc = is_newest_here(v);
-		if (rc == 0)
-			rc = vv_err_set(VV_EIO, "tier '%s' cannot be reached, and may have a newer epoch than store '%s': restart again when it answers, restart from an epoch by its number, or leave the tier out of the option tiers: %s",
-					r->set->url, t->nearest, r->trouble.message);
-	}
-	return rc < 0 ? rc : 0;
-}
-
-int vv_tiers_ask(struct varve *v)
-{
-	struct vv_tiers *t = tiers_of(v);
-
-	return t ? meet(v, is_first(v) ? ask(v, t) : 0) : 0;
-}
-
-int vv_tiers_newest(struct varve *v, uint64_t before, uint64_t *epoch)
-{
-	struct vv_tiers *t = tiers_of(v);
-	uint64_t newest;
-	int rc = 0;
-
-	for (size_t i = 0; t && is_first(v) && rc == 0 && i < t->n; i++) {
-		rc = look(&t->tier[i], v->ctx.lineage.name, before, &newest);
-		if (rc == 0 && !t->tier[i].trouble.code && newest > *epoch)
-			*epoch = newest;
-	}
-	return rc;
-}
-
-static bool has_epoch(const struct vv_lineage *lin, uint64_t epoch, int *rc)
-{
-	struct vv_commit c = { 0 };
-
-	*rc = vv_catalog_commit(lin, epoch, &c);
-	vv_commit_fini(&c);
-	return *rc == 0;
-}
-
-/* A limit of flushes is not one of restarts. */
-static int copy_back(struct varve *v, struct tier *r, uint64_t epoch)
-{
-	struct vv_copy_request q = { .from = &r->lineage, .to = v->ctx.store, .held = v->ctx.writer, .pool = v->ctx.pool };
-	uint64_t bandwidth = v->ctx.store->bandwidth;
-	bool copied;
-	int rc;
-
-	v->ctx.store->bandwidth = 0;
-	rc = vv_copy_lineage_epoch(&q, epoch, &copied);
-	v->ctx.store->bandwidth = bandwidth;
-	if (rc == 0) {
-		vv_log_info("epoch %" PRIu64 " of '%s' was brought back from tier '%s'", epoch, v->ctx.lineage.name, r->set->url);
-		vv_retention_forget(v);
-		return 0;
-	}
-	return vv_err_context(rc, "epoch %" PRIu64 " of '%s' is not brought back from tier '%s'", epoch, v->ctx.lineage.name, r->set->url);
-}
-
-/* What is wrong with an epoch that no tier could give: one that cannot be reached may have it. */
-static int judge(struct varve *v, uint64_t epoch, const struct vv_err_state *first)
-{
-	struct vv_tiers *t = tiers_of(v);
-	int rc = vv_err_restore(first);
-
-	for (size_t i = 0; is_first(v) && i < t->n; i++)
-		if (t->tier[i].trouble.code)
-			rc = vv_err_set(VV_EIO, "epoch %" PRIu64 " is not intact in the other stores, and tier '%s' cannot be reached: %s", epoch,
-					t->tier[i].set->url, t->tier[i].trouble.message);
-	return meet(v, rc);
-}
-
-/* Has the tier the epoch? VV_ENOENT, VV_EDAMAGED: no. */
-static int consider(struct varve *v, struct tier *r, uint64_t epoch)
-{
-	uint64_t newest;
-	int rc = look(r, v->ctx.lineage.name, UINT64_MAX, &newest);
-
-	if (rc || r->trouble.code || !r->has_lineage)
-		return rc ? rc : VV_ENOENT;
-	has_epoch(&r->lineage, epoch, &rc);
-	if (rc == VV_EIO)
-		vv_err_save(rc, &r->trouble);
-	return rc == VV_EIO ? VV_ENOENT : rc;
-}
-
-/* Calls fn with each tier that has the epoch, until it succeeds. first: the error so far. */
-static int try_tiers(struct varve *v, uint64_t epoch, struct vv_err_state *first,
-		     int (*fn)(struct varve *v, struct tier *r, uint64_t epoch, void *arg), void *arg)
-{
-	struct vv_tiers *t = tiers_of(v);
-
-	for (size_t i = 0; i < t->n; i++) {
-		struct tier *r = &t->tier[i];
-		int rc = meet(v, is_first(v) ? consider(v, r, epoch) : 0);
-
-		if (rc == 0)
-			rc = fn(v, r, epoch, arg);
-		if (rc == 0 || (rc != VV_ENOENT && rc != VV_EDAMAGED && rc != VV_EIO))
-			return rc;
-		if (rc == VV_EIO)
-			vv_err_save(rc, &r->trouble);
-		if (rc == VV_EDAMAGED && first->code == VV_ENOENT)
-			vv_err_save(rc, first);
-	}
-	return judge(v, epoch, first);
-}
-
-static int fetch_from(struct varve *v, struct tier *r, uint64_t epoch, void *arg)
-{
-	(void)arg;
-	return meet(v, is_first(v) ? copy_back(v, r, epoch) : 0);
-}
-
-int vv_tiers_fetch(struct varve *v, uint64_t epoch)
-{
-	struct vv_tiers *t = tiers_of(v);
-	struct vv_err_state missing;
-	int rc = 0;
-
-	if (!t || t->reading)
-		return 0;
-	if (is_first(v))
-		has_epoch(&v->ctx.lineage, epoch, &rc);
-	rc = meet(v, rc);
-	if (rc != VV_ENOENT)
-		return rc == VV_EDAMAGED ? 0 : rc;
-	vv_err_save(rc, &missing);
-	rc = meet(v, vv_threads_start(&v->ctx));
-	return rc ? rc : try_tiers(v, epoch, &missing, fetch_from, NULL);
-}
-
-struct reading {
-	int (*read)(struct varve *v, uint64_t epoch);
-	struct vv_err_state why; /* the nearest store cannot give the epoch */
-};
-
-static int read_from(struct varve *v, struct tier *r, uint64_t epoch, void *arg)
-{
-	const struct reading *how = arg;
-	struct vv_lineage own = v->ctx.lineage;
-	int rc = open_lineage(r, own.name);
-
-	rc = meet(v, rc ? rc : r->has_lineage ? 0 : vv_err_set(VV_ENOENT, "tier '%s' has no lineage '%s'", r->set->url, own.name));
-	if (rc)
-		return rc;
-	if (is_first(v))
-		vv_log_warn("epoch %" PRIu64 " of '%s' is read from tier '%s', and the next checkpoint stores everything again: %s", epoch, own.name,
-			    r->set->url, how->why.message);
-	v->ctx.lineage = r->lineage;
-	v->ctx.store = r->store;
-	tiers_of(v)->reading = true;
-	rc = how->read(v, epoch);
-	tiers_of(v)->reading = false;
-	v->ctx.lineage = own;
-	v->ctx.store = own.store;
-	if (rc)
-		return rc;
-	vv_tip_begin_after(v, epoch);
-	vv_index_cache_fini(v->index_cache);
-	v->has_index_cache = false;
-	return 0;
-}
-
-int vv_tiers_read(struct varve *v, uint64_t epoch, int (*read)(struct varve *v, uint64_t epoch))
-{
-	struct reading how = { .read = read };
-
-	if (!tiers_of(v))
-		return VV_EDAMAGED;
-	vv_err_save(VV_EDAMAGED, &how.why);
-	return try_tiers(v, epoch, &how.why, read_from, &how);
-}
-
-bool vv_tiers_is_reading(const struct varve *v)
-{
-	return tiers_of(v) && tiers_of(v)->reading;
-}
-
 void vv_tiers_each(struct varve *v, void (*fn)(void *arg, const char *url, uint64_t newest), void *arg)
 {
-	struct vv_tiers *t = tiers_of(v);
+	struct vv_tiers *t = vv_tiers_of(v);
 
 	for (size_t i = 0; t && i < t->n; i++) {
 		uint64_t newest;

@@ -1,7 +1,5 @@
 /* The tiers of a session: further stores of its lineage, by the option `tiers`. Threads copy
- * committed epochs there. A restart brings back the epochs that the nearest store, the session's
- * own, has lost. Each function does nothing if the session has no tiers. All ranks call those of a
- * restart together. */
+ * committed epochs there. Each function does nothing if the session has no tiers. */
 #ifndef VV_ENGINE_SESSION_TIERS_H
 #define VV_ENGINE_SESSION_TIERS_H
 
@@ -33,19 +31,6 @@ void vv_tiers_finish(struct varve *v);
 /* Ends the threads, except in a child of fork, where they do not exist. */
 void vv_tiers_free(struct varve *v);
 
-/* Before the newest epoch is looked for. VV_EIO: a tier cannot be reached, and may have a newer one
- * than the nearest store. */
-int vv_tiers_ask(struct varve *v);
-/* Raises *epoch to the newest epoch below `before` that a tier has. */
-int vv_tiers_newest(struct varve *v, uint64_t before, uint64_t *epoch);
-/* Copies the epoch to the nearest store if that lacks it. VV_ENOENT: no store has it. */
-int vv_tiers_fetch(struct varve *v, uint64_t epoch);
-/* The nearest store's copy of the epoch is damaged, or that store cannot take it: calls `read` with
- * each tier that has the epoch in place of that store, until one is intact. The next checkpoint then
- * stores everything again. */
-int vv_tiers_read(struct varve *v, uint64_t epoch, int (*read)(struct varve *v, uint64_t epoch));
-/* Is that call under way? */
-bool vv_tiers_is_reading(const struct varve *v);
 /* Calls fn with the store of each tier and the newest epoch known to be there. */
 void vv_tiers_each(struct varve *v, void (*fn)(void *arg, const char *url, uint64_t newest), void *arg);
 

@@ -9,6 +9,7 @@
 #include "engine/ranks/group.h"
 #include "engine/session/region.h"
 #include "engine/session/tiers.h"
+#include "engine/session/tiers_restart.h"
 #include "engine/write/index_cache.h"
 #include "engine/write/index_limit.h"
 #include "engine/write/referenced_layers.h"

@@ -1,0 +1,25 @@
+/* A restart brings back the epochs that the nearest store, the session's own, has lost, or reads them
+ * from a tier. Each function does nothing if the session has no tiers. All ranks call them together. */
+#ifndef VV_ENGINE_SESSION_TIERS_RESTART_H
+#define VV_ENGINE_SESSION_TIERS_RESTART_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct varve;
+
+/* Before the newest epoch is looked for. VV_EIO: a tier cannot be reached, and may have a newer one
+ * than the nearest store. */
+int vv_tiers_ask(struct varve *v);
+/* Raises *epoch to the newest epoch below `before` that a tier has. */
+int vv_tiers_newest(struct varve *v, uint64_t before, uint64_t *epoch);
+/* Copies the epoch to the nearest store if that lacks it. VV_ENOENT: no store has it. */
+int vv_tiers_fetch(struct varve *v, uint64_t epoch);
+/* The nearest store's copy of the epoch is damaged, or that store cannot take it: calls `read` with
+ * each tier that has the epoch in place of that store, until one is intact. The next checkpoint then
+ * stores everything again. */
+int vv_tiers_read(struct varve *v, uint64_t epoch, int (*read)(struct varve *v, uint64_t epoch));
+/* Is that call under way? */
+bool vv_tiers_is_reading(const struct varve *v);
+
+#endif
