@@ -116,6 +116,19 @@ int vv_commit_get(struct vv_commit *c, const void *p, size_t n)
 	return w.bad ? vv_err_set(VV_EDAMAGED, "commit record: malformed rank") : 0;
 }
 
+bool vv_commit_is_same(const struct vv_commit *a, const struct vv_commit *b)
+{
+	struct vv_buf x = { 0 }, y = { 0 };
+	bool same;
+
+	vv_commit_put(a, &x);
+	vv_commit_put(b, &y);
+	same = !x.failed && !y.failed && x.n == y.n && memcmp(x.p, y.p, x.n) == 0;
+	vv_buf_fini(&x);
+	vv_buf_fini(&y);
+	return same;
+}
+
 void vv_commit_put_lineage(const uint8_t id[16], uint64_t time_ns, struct vv_buf *out)
 {
 	size_t start = out->n;

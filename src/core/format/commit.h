@@ -36,6 +36,8 @@ void vv_commit_fini(struct vv_commit *c);
 struct vv_commit_sums vv_commit_sum(const struct vv_commit *c);
 void vv_commit_put(const struct vv_commit *c, struct vv_buf *out);
 int vv_commit_get(struct vv_commit *c, const void *p, size_t n);
+/* Are the records the same, byte for byte? */
+bool vv_commit_is_same(const struct vv_commit *a, const struct vv_commit *b);
 
 void vv_commit_put_lineage(const uint8_t id[16], uint64_t time_ns, struct vv_buf *out);
 int vv_commit_get_lineage(uint8_t id[16], uint64_t *time_ns, const void *p, size_t n);

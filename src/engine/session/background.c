@@ -152,7 +152,7 @@ static int end_part(struct vv_layer_writer *p, int rc)
 	vv_epoch_free(p);
 	if (!v->ctx.async || v->ctx.group->threaded) {
 		vv_commit_ranks_step(v, true);
-		vv_redundancy_run(v);
+		vv_commit_ranks_follow_up(v);
 	}
 	/* In async mode a later call reports the result. */
 	rc = v->ctx.async ? 0 : vv_background_result(v, epoch, false);

@@ -116,6 +116,7 @@ static void accept(struct varve *v)
 	if (v->ctx.rank != 0 && vv_group_leads_storage_node(v->ctx.group) && put_commit(v) < 0)
 		vv_log_warn("epoch %" PRIu64 " counts, but this store has no record of it until the next start: %s", d->epoch,
 			    vv_err_last());
+	vv_tiers_follow(v, d->epoch, &d->decision->tiers);
 	if (vv_group_leads_storage_node(v->ctx.group))
 		vv_retention_apply(v, bytes_here(v), d->decision->cutoff, d->decision->every);
 	vv_redundancy_note(v, d->epoch);
@@ -199,10 +200,12 @@ static void rule(struct varve *v)
 	struct vv_commit_ranks *d = v->commit;
 	int rc = put_commit(v);
 
-	if (rc == 0 && v->ctx.group->has_local_stores)
+	if (rc == 0 && v->ctx.group->has_local_stores) {
+		vv_tiers_plan(v, d->epoch, &d->decision->tiers);
 		vv_retention_decide(v, bytes_here(v), &d->decision->cutoff, &d->decision->every);
-	else if (rc == 0)
+	} else if (rc == 0) {
 		d->decision->reclaimed = vv_retention_run(v, bytes_here(v));
+	}
 	vv_err_save(rc, &d->decision->error);
 }
 
@@ -284,4 +287,10 @@ int vv_commit_ranks_step(struct varve *v, bool wait)
 	if (rc < 0)
 		conclude(v, vv_err_context(rc, "it is unknown whether epoch %" PRIu64 " counts; a restart will tell", d->epoch));
 	return 1;
+}
+
+void vv_commit_ranks_follow_up(struct varve *v)
+{
+	vv_redundancy_run(v);
+	vv_tiers_share(v);
 }

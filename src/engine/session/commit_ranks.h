@@ -8,6 +8,7 @@
 #include "comm/comm.h"
 #include "core/format/commit.h"
 #include "engine/session/redundancy.h"
+#include "engine/session/tiers_ranks.h"
 #include <stddef.h>
 #include <varve/varve.h>
 
@@ -28,6 +29,7 @@ struct vv_commit_report { /* of one rank, to all */
 struct vv_commit_decision { /* of one rank, to all: the decision, or the reason of the failure */
 	uint64_t reclaimed; /* gc has run */
 	uint64_t cutoff, every; /* see engine/session/retention.c; if ranks have local stores */
+	struct vv_tiers_plan tiers; /* the same */
 	struct vv_err_state error;
 	uint64_t seal; /* of the comm */
 };
@@ -55,5 +57,8 @@ void vv_commit_ranks_begin(struct vv_layer_writer *p, int rc);
 /* Advances the commit as far as possible. Returns 1 if the result of the last epoch is known and
  * applied to the session. Returns 0 if not yet (never with `wait`). */
 int vv_commit_ranks_step(struct varve *v, bool wait);
+/* The work of all ranks that follows a commit: parity, and copies to the tiers. Failures are
+ * warnings. */
+void vv_commit_ranks_follow_up(struct varve *v);
 
 #endif

@@ -50,7 +50,7 @@ int vv_enter_check_call(struct varve *v, int call, uint64_t detail)
 	vv_commit_ranks_step(v, true);
 	rc = vv_group_check_call(v->ctx.group, (enum vv_group_call)call, detail);
 	if (rc == 0)
-		vv_redundancy_run(v);
+		vv_commit_ranks_follow_up(v);
 	return rc;
 }
 

@@ -127,8 +127,10 @@ static int find_lineage(struct varve *v, const char *lineage, bool has, struct f
 	if (rc)
 		return rc;
 	*who = lowest < g->size ? (uint32_t)lowest : 0;
-	if (*who == g->rank && !has)
-		rc = vv_catalog_open(v->ctx.store, lineage, true, &v->ctx.lineage);
+	if (*who == g->rank && !has) {
+		rc = g->has_local_stores ? vv_tiers_check_reached(v, false) : 0;
+		rc = rc ? rc : vv_catalog_open(v->ctx.store, lineage, true, &v->ctx.lineage);
+	}
 	rc = vv_group_agree(g, g->comm, rc);
 	memcpy(f->id, v->ctx.lineage.id, sizeof(f->id));
 	f->created_ns = v->ctx.lineage.created_ns;
@@ -157,6 +159,9 @@ static int agree_on_epoch(struct varve *v)
 	if (rc)
 		return rc;
 	vv_tip_agree(v, newest[0], newest[1]);
+	rc = vv_group_agree(g, g->comm, g->has_local_stores && g->rank == 0 ? vv_tiers_check_reached(v, v->tip.epoch) : 0);
+	if (rc)
+		return rc;
 	rc = g->has_local_stores && v->tip.epoch ? vv_group_spread_commit(&v->ctx, v->tip.epoch) : 0;
 	return rc == VV_EDAMAGED ? 0 : rc; /* a restart will report it */
 }
@@ -173,8 +178,6 @@ int vv_rank_session_attach(struct varve *v, const char *lineage, int rc)
 		rc = vv_group_check_call(g, VV_GROUP_OPEN, vv_digest_check(lineage, strlen(lineage)));
 	if (rc == 0)
 		rc = vv_hosts_find(g, v->ctx.store, lineage);
-	if (rc == 0)
-		rc = vv_tiers_check_stores(v);
 	if (rc)
 		return rc;
 	rc = vv_group_agree(g, g->comm, vv_group_leads_storage_node(g) ? open_here(v, lineage, &has) : 0);
@@ -218,7 +221,7 @@ int vv_rank_session_wait(struct varve *v, uint64_t epoch)
 	vv_commit_ranks_step(v, true);
 	rc = v->ctx.group->side->broken ? 0 : vv_group_check_call(v->ctx.group, VV_GROUP_WAIT, epoch);
 	if (rc == 0)
-		vv_redundancy_run(v);
+		vv_commit_ranks_follow_up(v);
 	return rc;
 }
 

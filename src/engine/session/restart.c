@@ -26,6 +26,7 @@
 #include "engine/read/restore.h"
 #include "engine/memory/tiles.h"
 #include "engine/session/tip.h"
+#include "engine/write/index_cache.h"
 #include "engine/write/referenced_layers.h"
 #include "track/write_protect.h"
 #include <inttypes.h>
@@ -332,21 +333,31 @@ static int find_newest(struct varve *v, uint64_t before, uint64_t *epoch)
 	return rc ? rc : vv_comm_allreduce(v->ctx.group->comm, epoch, 1, VARVE_MAX);
 }
 
+static int restart_from_tier(struct varve *v, uint64_t epoch, void *arg)
+{
+	(void)arg;
+	return restart_epoch(v, epoch);
+}
+
 /* Restores the epoch from the session's store. If that lacks it, or has it damaged, the tiers are
- * asked. A store whose layers differ from those of the tier cannot take the epoch: VV_EMISMATCH. */
+ * asked. After that the next checkpoint stores everything again. */
 static int restart_anywhere(struct varve *v, uint64_t epoch)
 {
-	int rc = vv_tiers_fetch(v, epoch);
-	bool differs = rc == VV_EMISMATCH;
+	bool lacks;
+	int rc = vv_tiers_fetch(v, epoch, &lacks);
 
 	if (rc == 0)
 		rc = restart_or_repair(v, epoch);
-	if (rc != VV_EDAMAGED && !differs)
+	if (rc == 0 || (rc != VV_EDAMAGED && !lacks))
 		return rc;
-	rc = vv_tiers_read(v, epoch, restart_epoch);
-	if (rc == 0)
-		vv_rehash_drop(v);
-	return rc;
+	rc = vv_tiers_read(v, epoch, rc == VV_EMISMATCH ? VV_EDAMAGED : rc, restart_from_tier, NULL);
+	if (rc)
+		return rc;
+	vv_tip_begin_after(v, epoch);
+	vv_index_cache_fini(v->index_cache);
+	v->has_index_cache = false;
+	vv_rehash_drop(v);
+	return 0;
 }
 
 /* Restores the newest intact epoch. If there is none, returns the error of the newest. */
@@ -418,23 +429,32 @@ struct list_query {
 	uint64_t *share, *total;
 };
 
-static int ask_for_list(struct varve *v, uint64_t epoch, const struct list_query *q)
+static int read_list(struct varve *v, uint64_t epoch, void *arg)
 {
+	const struct list_query *q = arg;
 	uint32_t ranks = 0;
-	int rc = vv_tiers_fetch(v, epoch);
+	int rc = v->ctx.group && v->ctx.group->has_local_stores ? vv_group_spread_commit(&v->ctx, epoch) : 0;
 
-	if (rc == 0 && v->ctx.group && v->ctx.group->has_local_stores)
-		rc = vv_group_spread_commit(&v->ctx, epoch);
 	vv_provenance_forget(&v->ctx.lineage);
 	if (rc == 0)
 		rc = read_ranks(v, epoch, &ranks);
+	return rc ? rc : vv_redistribute_list(v, epoch, ranks, q->name, q->share, q->total);
+}
+
+static int ask_for_list(struct varve *v, uint64_t epoch, struct list_query *q)
+{
+	bool lacks;
+	int rc = vv_tiers_fetch(v, epoch, &lacks);
+
 	if (rc == 0)
-		rc = vv_redistribute_list(v, epoch, ranks, q->name, q->share, q->total);
+		rc = read_list(v, epoch, q);
+	else if (lacks)
+		rc = vv_tiers_read(v, epoch, rc, read_list, q);
 	return rc ? rc : 1;
 }
 
 /* Of the newest epoch with readable tables, as for varve_restart. */
-static int ask_latest(struct varve *v, const struct list_query *q)
+static int ask_latest(struct varve *v, struct list_query *q)
 {
 	struct vv_err_state first = { 0 };
 	uint64_t epoch = UINT64_MAX;

@@ -228,7 +228,7 @@ static int drain(struct varve *v)
 		vv_commit_ranks_step(v, true);
 		met = vv_group_check_call(v->ctx.group, VV_GROUP_CLOSE, 0);
 		if (met == 0)
-			vv_redundancy_run(v);
+			vv_commit_ranks_follow_up(v);
 	}
 	vv_tiers_finish(v);
 	rc = vv_background_report(v);

@@ -47,14 +47,23 @@ int vv_tiers_meet(struct varve *v, int rc)
 	return v->ctx.group ? vv_group_agree(v->ctx.group, v->ctx.group->comm, rc) : rc;
 }
 
-/* As in background.c: no handler of the program runs while the lock is held. */
-static void take(struct vv_tiers *t, sigset_t *mask)
+bool vv_tiers_are_local(const struct varve *v)
+{
+	return v->ctx.group && v->ctx.group->has_local_stores;
+}
+
+bool vv_tiers_copies(const struct varve *v)
+{
+	return vv_tiers_are_local(v) ? vv_group_leads_storage_node(v->ctx.group) : vv_tiers_is_first(v);
+}
+
+void vv_tiers_lock(struct vv_tiers *t, sigset_t *mask)
 {
 	vv_block_signals_brief(mask);
 	pthread_mutex_lock(&t->lock);
 }
 
-static void give(struct vv_tiers *t, const sigset_t *mask)
+void vv_tiers_unlock(struct vv_tiers *t, const sigset_t *mask)
 {
 	pthread_mutex_unlock(&t->lock);
 	vv_block_signals_end(mask);
@@ -96,7 +105,7 @@ static int drop_old(struct vv_tier *r, const struct vv_lineage *lin)
 	}
 	if (rc == 0 && r->dropped * 4 > bytes_of(&l)) {
 		vv_test_point("tier-gc");
-		rc = vv_gc_run(lin, 0, VV_GC_CHEAP, NULL, &report);
+		rc = vv_gc_run_up_to(lin, vv_tiers_are_local(r->all->v) ? r->newest : 0, VV_GC_CHEAP, &report);
 		r->dropped = rc ? r->dropped : 0;
 	}
 	vv_catalog_listing_fini(&l);
@@ -144,9 +153,9 @@ static int bring(struct vv_tier *r, uint64_t epoch)
 	if (rc == 0)
 		rc = vv_pool_new(0, &pool);
 	if (rc == 0)
-		rc = copy(r, epoch, from, to, pool);
+		rc = (vv_tiers_are_local(r->all->v) ? vv_tiers_copy_parts : copy)(r, epoch, from, to, pool);
 	vv_test_point("tier-copied");
-	if (rc == 0 && apply_keep(r, to) < 0)
+	if (rc == 0 && vv_tiers_is_first(r->all->v) && apply_keep(r, to) < 0)
 		vv_log_warn("tier '%s' has epoch %" PRIu64 ", but older ones were not removed: %s", r->set->url, epoch, vv_err_last());
 	vv_test_point("tier-kept");
 	vv_pool_free(pool);
@@ -157,7 +166,7 @@ static int bring(struct vv_tier *r, uint64_t epoch)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-static void warn(struct vv_tier *r, uint64_t epoch)
+void vv_tiers_warn(const struct vv_tier *r, uint64_t epoch)
 {
 	vv_log_warn("tier '%s' has no copy of epoch %" PRIu64 " of '%s' yet, it is tried again with the next epoch: %s", r->set->url, epoch,
 		    r->all->name, vv_err_last());
@@ -172,7 +181,7 @@ static void conclude(struct vv_tier *r, uint64_t epoch, int rc, double began)
 		r->cost = r->ended - began;
 		r->newest = epoch > r->newest ? epoch : r->newest;
 	}
-	if (r->due == epoch && (rc == 0 || rc == VV_ENOENT))
+	if (r->due == epoch && (rc >= 0 || rc == VV_ENOENT))
 		r->due = 0;
 	else if (r->due == epoch)
 		r->tried = true;
@@ -186,7 +195,7 @@ static void *serve(void *arg)
 
 	vv_thread_mark_own();
 	setpriority(PRIO_PROCESS, (id_t)gettid(), LOWEST); /* of this thread */
-	take(t, &mask);
+	vv_tiers_lock(t, &mask);
 	while (!atomic_load(&t->stop)) {
 		uint32_t looked = vv_event_count(&t->change);
 		uint64_t epoch = r->tried ? 0 : r->due;
@@ -195,42 +204,43 @@ static void *serve(void *arg)
 		int rc;
 
 		r->copying = epoch;
-		give(t, &mask);
+		if (epoch)
+			vv_tiers_take_parts(r);
+		vv_tiers_unlock(t, &mask);
 		if (epoch) {
 			rc = bring(r, epoch);
-			told = rc == 0 || r->warned == epoch || atomic_load(&t->stop);
+			told = rc >= 0 || r->warned == epoch || atomic_load(&t->stop);
 			if (!told)
-				warn(r, epoch);
+				vv_tiers_warn(r, epoch);
 			r->warned = told ? r->warned : epoch;
 		} else {
 			rc = 0;
 			vv_event_wait_for(&t->change, looked, INFINITY);
 		}
-		take(t, &mask);
+		vv_tiers_lock(t, &mask);
 		if (epoch) {
 			conclude(r, epoch, rc, began);
 			vv_event_signal(&t->change);
 		}
 	}
-	give(t, &mask);
+	vv_tiers_unlock(t, &mask);
 	return NULL;
 }
 
-/* The caller holds the lock. */
-static void wake(struct vv_tier *r)
+void vv_tiers_wake(struct vv_tier *r)
 {
 	int rc = r->started || !r->due ? 0 : vv_thread_start(&r->thread, serve, r);
 
 	r->started |= r->due && rc == 0;
 	if (rc && r->warned != r->due) {
 		vv_thread_not_started(rc, "copies epochs to a tier");
-		warn(r, r->due);
+		vv_tiers_warn(r, r->due);
 		r->warned = r->due;
 	}
 	r->tried = rc != 0;
 }
 
-static bool is_due(const struct vv_tier *r, uint64_t epoch)
+bool vv_tiers_is_due(const struct vv_tier *r, uint64_t epoch)
 {
 	struct vv_interval daly = { .mtbf = r->set->mtbf };
 
@@ -244,18 +254,18 @@ void vv_tiers_offer(struct varve *v, uint64_t epoch)
 	struct vv_tiers *t = vv_tiers_of(v);
 	sigset_t mask;
 
-	if (!t || !vv_tiers_is_first(v))
+	if (!t || !vv_tiers_copies(v))
 		return;
-	take(t, &mask);
+	vv_tiers_lock(t, &mask);
 	for (size_t i = 0; i < t->n; i++) {
 		struct vv_tier *r = &t->tier[i];
 
-		if (is_due(r, epoch))
+		if (!vv_tiers_are_local(v) && vv_tiers_is_due(r, epoch))
 			r->due = r->marked = epoch;
-		wake(r);
+		vv_tiers_wake(r);
 	}
 	vv_event_signal(&t->change);
-	give(t, &mask);
+	vv_tiers_unlock(t, &mask);
 }
 
 bool vv_tiers_needs(struct varve *v, uint64_t epoch)
@@ -266,22 +276,16 @@ bool vv_tiers_needs(struct varve *v, uint64_t epoch)
 
 	if (!t)
 		return false;
-	take(t, &mask);
+	if (vv_tiers_are_local(v))
+		return vv_tiers_plan_needs(&t->plan, epoch);
+	vv_tiers_lock(t, &mask);
 	for (size_t i = 0; i < t->n; i++)
 		needed |= t->tier[i].due == epoch || t->tier[i].copying == epoch;
-	give(t, &mask);
+	vv_tiers_unlock(t, &mask);
 	return needed;
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
-
-int vv_tiers_check_stores(const struct varve *v)
-{
-	if (!vv_tiers_of(v) || !v->ctx.group->has_local_stores)
-		return 0;
-	return vv_err_set(VV_ENOTSUP, "tiers: the ranks have stores of their own ('%s'), and epochs are copied only from a store that all ranks share: leave the option out, or name a shared store",
-			  vv_tiers_of(v)->nearest);
-}
 
 int vv_tiers_open(struct varve *v, const char *url)
 {
@@ -382,10 +386,11 @@ static int compare(struct vv_tiers *t, const struct vv_lineage *own, const struc
 	return rc;
 }
 
-/* A store without epochs may have lost them. */
-static int check_reached(struct vv_tiers *t, bool has_epochs)
+int vv_tiers_check_reached(const struct varve *v, bool has_epochs)
 {
-	for (size_t i = 0; i < t->n; i++) {
+	const struct vv_tiers *t = vv_tiers_of(v);
+
+	for (size_t i = 0; t && i < t->n; i++) {
 		const struct vv_tier *r = &t->tier[i];
 
 		if (!r->trouble.code)
@@ -419,8 +424,8 @@ int vv_tiers_adopt(struct varve *v, const char *lineage)
 		rc = vv_catalog_newest(&own, UINT64_MAX, &epoch);
 	else if (found != VV_ENOENT)
 		return found;
-	if (rc == 0)
-		rc = check_reached(t, epoch > 0);
+	if (rc == 0 && !vv_tiers_are_local(v)) /* else another rank's store may have some */
+		rc = vv_tiers_check_reached(v, epoch > 0);
 	if (rc == 0)
 		rc = compare(t, found == 0 ? &own : NULL, &id);
 	if (rc == 0 && found && id)
@@ -459,18 +464,21 @@ void vv_tiers_start(struct varve *v)
 	struct vv_listing l = { 0 };
 	sigset_t mask;
 
-	if (!t || !vv_tiers_is_first(v))
+	if (!t)
 		return;
 	memcpy(t->name, v->ctx.lineage.name, sizeof(t->name));
-	if (vv_catalog_list(&v->ctx.lineage, 0, &l) < 0)
+	if (vv_tiers_is_first(v) && vv_catalog_list(&v->ctx.lineage, 0, &l) < 0)
 		vv_err_clear(); /* the next checkpoint is due */
-	take(t, &mask);
-	for (size_t i = 0; i < t->n; i++) {
+	vv_tiers_lock(t, &mask);
+	for (size_t i = 0; vv_tiers_is_first(v) && i < t->n; i++) {
 		mark_due(&t->tier[i], &l);
-		wake(&t->tier[i]);
+		if (!vv_tiers_are_local(v))
+			vv_tiers_wake(&t->tier[i]);
 	}
-	give(t, &mask);
+	vv_tiers_unlock(t, &mask);
 	vv_catalog_listing_fini(&l);
+	if (vv_tiers_are_local(v))
+		vv_tiers_share_first(v);
 }
 
 /* ---- closing --------------------------------------------------------------------------------- */
@@ -494,19 +502,19 @@ void vv_tiers_finish(struct varve *v)
 
 	if (!t)
 		return;
-	take(t, &mask);
+	vv_tiers_lock(t, &mask);
 	for (size_t i = 0; i < t->n; i++)
-		wake(&t->tier[i]);
+		vv_tiers_wake(&t->tier[i]);
 	vv_event_signal(&t->change);
 	while ((r = find_unfinished(t)) && vv_clock_s() < end) {
 		uint32_t looked = vv_event_count(&t->change);
 
-		give(t, &mask);
+		vv_tiers_unlock(t, &mask);
 		vv_event_wait_for(&t->change, looked, end - vv_clock_s());
-		take(t, &mask);
+		vv_tiers_lock(t, &mask);
 	}
 	epoch = r && r->due ? r->due : r ? r->copying : 0;
-	give(t, &mask);
+	vv_tiers_unlock(t, &mask);
 	if (r)
 		vv_log_warn("tier '%s' has no copy of epoch %" PRIu64 " of '%s': it was not complete after the time of the option timeout; the next session completes it",
 			    r->set->url, epoch, v->ctx.lineage.name);
@@ -516,10 +524,10 @@ static void end_threads(struct vv_tiers *t)
 {
 	sigset_t mask;
 
-	take(t, &mask);
+	vv_tiers_lock(t, &mask);
 	atomic_store(&t->stop, true);
 	vv_event_signal(&t->change);
-	give(t, &mask);
+	vv_tiers_unlock(t, &mask);
 	for (size_t i = 0; i < t->n; i++)
 		if (t->tier[i].started)
 			pthread_join(t->tier[i].thread, NULL);
@@ -535,8 +543,11 @@ void vv_tiers_free(struct varve *v)
 		end_threads(t);
 		pthread_mutex_destroy(&t->lock);
 	}
-	for (size_t i = 0; i < t->n; i++)
+	for (size_t i = 0; i < t->n; i++) {
 		vv_store_close(t->tier[i].store);
+		vv_reachable_fini(&t->tier[i].parts);
+		vv_reachable_fini(&t->tier[i].taken);
+	}
 	vv_tier_list_fini(&t->list);
 	vv_mem_free(t->nearest);
 	vv_mem_free(t);
@@ -551,9 +562,9 @@ void vv_tiers_each(struct varve *v, void (*fn)(void *arg, const char *url, uint6
 		uint64_t newest;
 		sigset_t mask;
 
-		take(t, &mask);
+		vv_tiers_lock(t, &mask);
 		newest = t->tier[i].newest;
-		give(t, &mask);
+		vv_tiers_unlock(t, &mask);
 		fn(arg, t->tier[i].set->url, newest);
 	}
 }

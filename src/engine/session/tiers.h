@@ -12,15 +12,17 @@ struct vv_tiers;
 
 /* Reads the option. url: the nearest store. */
 int vv_tiers_open(struct varve *v, const char *url);
-/* Ranks, after they have compared their stores: all must share them. */
-int vv_tiers_check_stores(const struct varve *v);
 /* Under the lock of the nearest store, before the lineage is opened there. If that store lacks the
  * lineage, it takes the record of the nearest tier that has one. VV_EIO: the store has no epoch, and
  * a tier that might have some cannot be reached. */
 int vv_tiers_adopt(struct varve *v, const char *lineage);
+/* The same error, for ranks with stores of their own, once it is known whether any of those has an
+ * epoch. A tier that cannot be reached is a warning otherwise. */
+int vv_tiers_check_reached(const struct varve *v, bool has_epochs);
 /* The highest number that a tier uses; 0: none. */
 uint64_t vv_tiers_highest(const struct varve *v);
-/* The session is open: an epoch that an earlier session has not copied is copied now. */
+/* The session is open: an epoch that an earlier session has not copied is copied now. All ranks call
+ * it together. */
 void vv_tiers_start(struct varve *v);
 /* The epoch is committed. */
 void vv_tiers_offer(struct varve *v, uint64_t epoch);

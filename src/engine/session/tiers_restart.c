@@ -1,16 +1,15 @@
 #include "engine/session/tiers_restart.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "engine/context.h"
 #include "engine/lineage/catalog.h"
 #include "engine/ranks/group.h"
 #include "engine/session/background.h"
 #include "engine/session/retention.h"
 #include "engine/session/tiers_priv.h"
-#include "engine/session/tip.h"
 #include "engine/threads.h"
 #include "engine/upkeep/copy_lineage.h"
-#include "engine/write/index_cache.h"
 #include <inttypes.h>
 
 /* No store can have a newer epoch than one that this session has written, nor than the nearest store
@@ -146,14 +145,30 @@ static int fetch_from(struct varve *v, struct vv_tier *r, uint64_t epoch, void *
 	return vv_tiers_meet(v, vv_tiers_is_first(v) ? copy_back(v, r, epoch) : 0);
 }
 
-int vv_tiers_fetch(struct varve *v, uint64_t epoch)
+/* Has no rank's store the epoch? They do not get it back: it is read from the tier. */
+static int look_here(struct varve *v, uint64_t epoch, bool *lacks)
+{
+	uint64_t have = 0;
+	int rc = 0;
+
+	has_epoch(&v->ctx.lineage, epoch, &rc);
+	have = rc == 0 || rc == VV_EDAMAGED;
+	rc = vv_group_sum(v->ctx.group, v->ctx.group->comm, rc == VV_ENOENT || rc == VV_EDAMAGED ? 0 : rc, &have, 1);
+	*lacks = rc == 0 && !have;
+	return *lacks ? vv_err_set(VV_ENOENT, "no rank's store has epoch %" PRIu64 " of '%s'", epoch, v->ctx.lineage.name) : rc;
+}
+
+int vv_tiers_fetch(struct varve *v, uint64_t epoch, bool *lacks)
 {
 	struct vv_tiers *t = vv_tiers_of(v);
 	struct vv_err_state missing;
 	int rc = 0;
 
+	*lacks = false;
 	if (!t || t->reading)
 		return 0;
+	if (vv_tiers_are_local(v))
+		return look_here(v, epoch, lacks);
 	if (vv_tiers_is_first(v))
 		has_epoch(&v->ctx.lineage, epoch, &rc);
 	rc = vv_tiers_meet(v, rc);
@@ -161,13 +176,35 @@ int vv_tiers_fetch(struct varve *v, uint64_t epoch)
 		return rc == VV_EDAMAGED ? 0 : rc;
 	vv_err_save(rc, &missing);
 	rc = vv_tiers_meet(v, vv_threads_start(&v->ctx));
-	return rc ? rc : try_tiers(v, epoch, &missing, fetch_from, NULL);
+	if (rc == 0)
+		rc = try_tiers(v, epoch, &missing, fetch_from, NULL);
+	*lacks = rc == VV_EMISMATCH;
+	return rc;
 }
 
 struct reading {
-	int (*read)(struct varve *v, uint64_t epoch);
+	int (*read)(struct varve *v, uint64_t epoch, void *arg);
+	void *arg;
 	struct vv_err_state why; /* the nearest store cannot give the epoch */
 };
+
+/* Ranks with stores of their own share the tier. */
+static int read_shared(struct varve *v, uint64_t epoch, const struct reading *how)
+{
+	struct vv_group *g = v->ctx.group;
+	uint32_t *nodes = g->storage_node, *one = vv_mem_new(g->size, sizeof(*one));
+	int rc = vv_group_agree(g, g->comm, one ? 0 : VV_ENOMEM);
+
+	if (rc == 0) {
+		g->storage_node = one;
+		g->has_local_stores = false;
+		rc = how->read(v, epoch, how->arg);
+		g->storage_node = nodes;
+		g->has_local_stores = true;
+	}
+	vv_mem_free(one);
+	return rc;
+}
 
 static int read_from(struct varve *v, struct vv_tier *r, uint64_t epoch, void *arg)
 {
@@ -184,25 +221,20 @@ static int read_from(struct varve *v, struct vv_tier *r, uint64_t epoch, void *a
 	v->ctx.lineage = r->lineage;
 	v->ctx.store = r->store;
 	vv_tiers_of(v)->reading = true;
-	rc = how->read(v, epoch);
+	rc = vv_tiers_are_local(v) ? read_shared(v, epoch, how) : how->read(v, epoch, how->arg);
 	vv_tiers_of(v)->reading = false;
 	v->ctx.lineage = own;
 	v->ctx.store = own.store;
-	if (rc)
-		return rc;
-	vv_tip_begin_after(v, epoch);
-	vv_index_cache_fini(v->index_cache);
-	v->has_index_cache = false;
-	return 0;
+	return rc;
 }
 
-int vv_tiers_read(struct varve *v, uint64_t epoch, int (*read)(struct varve *v, uint64_t epoch))
+int vv_tiers_read(struct varve *v, uint64_t epoch, int why, int (*read)(struct varve *v, uint64_t epoch, void *arg), void *arg)
 {
-	struct reading how = { .read = read };
+	struct reading how = { .read = read, .arg = arg };
 
 	if (!vv_tiers_of(v))
-		return VV_EDAMAGED;
-	vv_err_save(VV_EDAMAGED, &how.why);
+		return why;
+	vv_err_save(why, &how.why);
 	return try_tiers(v, epoch, &how.why, read_from, &how);
 }
 

@@ -58,7 +58,7 @@ static bool same_head(const struct vv_layer_file *a, const struct vv_layer_file 
 	return same;
 }
 
-static bool covers(const struct vv_layer_file *f, const struct vv_extents *need)
+bool vv_copy_layer_covers(const struct vv_layer_file *f, const struct vv_extents *need)
 {
 	bool all = true;
 
@@ -77,9 +77,9 @@ static int compare(const struct layer_copier *w, const struct vv_layer_file *to)
 				  "'%s/%s' is not the layer of '%s': both copies of the lineage have continued (copy "
 				  "to another store, or drop one of the two)",
 				  to->url, to->object, from->url);
-	if (covers(to, &w->c->layer->need) && (!w->c->layer->chain || same_head(from, to)))
+	if (vv_copy_layer_covers(to, &w->c->layer->need) && (!w->c->layer->chain || same_head(from, to)))
 		return 1;
-	if (covers(from, &to->blocks.extent) && (w->c->layer->chain || same_head(from, to)))
+	if (vv_copy_layer_covers(from, &to->blocks.extent) && (w->c->layer->chain || same_head(from, to)))
 		return 0;
 	return vv_err_set(VV_EMISMATCH,
 			  "'%s/%s' lacks bytes that the copied epochs need, and '%s' no longer has all bytes of it: gc "
@@ -250,7 +250,7 @@ static int check_source(struct layer_copier *w)
 		if (rc)
 			return rc;
 	}
-	if (covers(w->from, &w->c->layer->need))
+	if (vv_copy_layer_covers(w->from, &w->c->layer->need))
 		return 0;
 	vv_err_set(VV_EDAMAGED, "section BLOCKS: positions are referred to but not all there");
 	return vv_layer_file_name_in_error(w->from, VV_EDAMAGED);

@@ -5,6 +5,8 @@
 #include "core/format/digest.h"
 #include "engine/upkeep/reachable.h"
 
+struct vv_layer_file;
+
 struct vv_layer_copy {
 	const struct vv_lineage *from, *to;
 	const struct vv_reachable_layer *layer; /* its needs are sorted */
@@ -21,5 +23,7 @@ struct vv_layer_copy {
  * VV_EDAMAGED names the damage of the source. VV_EMISMATCH: the destination has another layer of
  * this name. */
 int vv_copy_layer_run(const struct vv_layer_copy *c, uint64_t *copied);
+/* Has the layer all these bytes? Its table of blocks is loaded. */
+bool vv_copy_layer_covers(const struct vv_layer_file *f, const struct vv_extents *need);
 
 #endif

@@ -178,19 +178,6 @@ static int open_target(struct lineage_copier *k)
 	return rc;
 }
 
-static bool same_record(const struct vv_commit *a, const struct vv_commit *b)
-{
-	struct vv_buf x = {0}, y = {0};
-	bool same;
-
-	vv_commit_put(a, &x);
-	vv_commit_put(b, &y);
-	same = !x.failed && !y.failed && x.n == y.n && memcmp(x.p, y.p, x.n) == 0;
-	vv_buf_fini(&x);
-	vv_buf_fini(&y);
-	return same;
-}
-
 /* Where ranks have stores of their own, another store may have brought the record. */
 static bool has_layers(const struct lineage_copier *k, uint64_t epoch)
 {
@@ -231,7 +218,7 @@ static void compare_epoch(void *arg, size_t i)
 
 	if (rc == 0)
 		rc = vv_catalog_commit(k->q->from, e->epoch, &from);
-	if (rc == 0 && !same_record(&from, &to))
+	if (rc == 0 && !vv_commit_is_same(&from, &to))
 		rc = vv_err_set(VV_EMISMATCH,
 				"epoch %" PRIu64
 				" of lineage '%s' is not the same in '%s' and '%s': both copies have continued (copy "

@@ -107,11 +107,25 @@ static int pardon(const struct places *p, uint64_t epoch, int rc)
 	return rc == VV_EDAMAGED && epoch <= p->reach.floor ? 0 : rc;
 }
 
+/* Only the live epochs count as such for the parts that an epoch adds to its parent's. */
+static int list_live(struct places *p)
+{
+	struct vv_listing *l = &p->list;
+	int rc = vv_catalog_list(&p->ctx->lineage, 0, l);
+	size_t n = 0;
+
+	for (size_t i = 0; rc == 0 && i < l->n_epochs; i++)
+		if (bsearch(&l->epoch[i], p->live, p->n_live, sizeof(*p->live), by_number))
+			l->epoch[n++] = l->epoch[i];
+	l->n_epochs = n;
+	return rc;
+}
+
 /* Called by the leader: marks the needs, on any storage node, of the layers of this one. */
 static int mark(struct places *p)
 {
 	struct vv_listing *l = &p->list;
-	int rc = vv_catalog_list(&p->ctx->lineage, 0, l);
+	int rc = list_live(p);
 
 	if (rc == 0)
 		rc = vv_reachable_init(&p->reach, &p->ctx->lineage, l);
@@ -255,6 +269,31 @@ static int sweep(struct places *p, struct vv_gc_report *out)
 	return vv_gc_sweep(&p->ctx->lineage, &p->list, &p->reach, VV_GC_CHEAP, NULL, out);
 }
 
+/* Finds the needs of the live epochs on all storage nodes. */
+static int find_needs(struct places *p)
+{
+	int rc = vv_layer_holders_exchange(p->g, 0, &p->ctx->lineage, 0, &p->holders);
+
+	if (rc)
+		return rc;
+	p->reach.lin = &p->ctx->lineage;
+	rc = exchange(p, vv_group_leads_storage_node(p->g) ? mark(p) : 0);
+	rc = vv_group_agree(p->g, p->g->comm, rc);
+	if (rc)
+		return rc;
+	if (vv_group_leads_storage_node(p->g))
+		rc = vv_reachable_add_copies(&p->reach, true);
+	rc = exchange(p, rc ? rc : vv_reachable_sort(&p->reach));
+	return vv_group_agree(p->g, p->g->comm, rc);
+}
+
+static void forget(struct places *p)
+{
+	vv_layer_holders_fini(&p->holders);
+	vv_catalog_listing_fini(&p->list);
+	vv_reachable_fini(&p->reach);
+}
+
 int vv_gc_ranks_gc(struct vv_context *ctx, uint64_t floor, struct vv_gc_report *out)
 {
 	struct places p = { .ctx = ctx, .g = ctx->group, .floor = floor };
@@ -263,26 +302,31 @@ int vv_gc_ranks_gc(struct vv_context *ctx, uint64_t floor, struct vv_gc_report *
 
 	*out = (struct vv_gc_report){ .since = out->since };
 	if (rc == 0)
-		rc = vv_layer_holders_exchange(p.g, 0, &ctx->lineage, 0, &p.holders);
-	if (rc == 0) {
-		p.reach.lin = &ctx->lineage;
-		rc = exchange(&p, vv_group_leads_storage_node(p.g) ? mark(&p) : 0);
-		rc = vv_group_agree(p.g, p.g->comm, rc);
-	}
-	if (rc == 0) {
-		if (vv_group_leads_storage_node(p.g))
-			rc = vv_reachable_add_copies(&p.reach, true);
-		rc = exchange(&p, rc ? rc : vv_reachable_sort(&p.reach));
-		rc = vv_group_agree(p.g, p.g->comm, rc);
-	}
+		rc = find_needs(&p);
 	if (rc == 0)
 		rc = share_needed(&p, &needed);
 	if (rc == 0)
 		rc = vv_group_agree(p.g, p.g->comm, sweep(&p, out));
 	vv_mem_free(needed);
 	vv_mem_free(p.live);
-	vv_layer_holders_fini(&p.holders);
-	vv_catalog_listing_fini(&p.list);
-	vv_reachable_fini(&p.reach);
+	forget(&p);
+	return rc;
+}
+
+int vv_gc_ranks_needs(struct vv_context *ctx, uint64_t epoch, struct vv_reachable *out)
+{
+	struct vv_group side = *ctx->group;
+	struct places p = { .ctx = ctx, .g = &side, .live = &epoch, .n_live = 1 };
+	int rc;
+
+	side.comm = side.side; /* the program may be in a collective call */
+	rc = find_needs(&p);
+	*out = (struct vv_reachable){ 0 };
+	if (rc == 0) {
+		forget_others(&p.reach);
+		*out = p.reach;
+		p.reach = (struct vv_reachable){ 0 };
+	}
+	forget(&p);
 	return rc;
 }

@@ -270,8 +270,9 @@ static int mark_chain(struct vv_reachable *r, const struct vv_listing *live, uin
 
 static int add_full(struct vv_reachable *r, uint64_t epoch, uint32_t rank)
 {
+	struct vv_run_table_how how = { .commit = r->commit && r->commit->epoch == epoch ? r->commit : NULL };
 	struct vv_run_table t = { 0 };
-	int rc = vv_run_table_load(r->lin, epoch, rank, NULL, &t);
+	int rc = vv_run_table_load(r->lin, epoch, rank, &how, &t);
 
 	for (size_t i = 0; rc == 0 && i < t.n; i++)
 		rc = need(r, &t.region[i].runs);

@@ -1,6 +1,6 @@
 // ctest: TIMEOUT 120 COST 3 MODES
 /* Tiers of several ranks with a common store: what the first rank copies, all ranks restart from. The nearest store is lost, damaged for
- * one rank, or stale; a tier cannot be reached. Ranks with stores of their own are refused. */
+ * one rank, or stale; a tier cannot be reached. Ranks with stores of their own: test_tiers_local.c. */
 #include "engine/lineage/catalog.h"
 #include "support/must.h"
 #include "support/place.h"
@@ -17,7 +17,6 @@ static struct {
 	int want;   /* the epoch that a restart finds, or an error */
 	int opens;  /* 0, or the error of the opening */
 	int epochs; /* to write */
-	bool apart; /* each rank has a store of its own */
 } job;
 
 /* Much is equal on all ranks, so that they refer to each other's content. */
@@ -32,14 +31,12 @@ static void fill(uint8_t *p, uint32_t rank, uint64_t epoch)
 
 static void live(const struct varve_comm *comm, void *arg)
 {
-	char store[PLACE_MAX + 16];
 	uint8_t right[BYTES], *p;
 	varve *v = NULL;
 	int rc;
 
 	(void)arg;
-	snprintf(store, sizeof(store), job.apart ? "%s/%u" : "%s", near_by, comm->rank);
-	rc = varve_open_comm(comm, store, "job", options, &v);
+	rc = varve_open_comm(comm, near_by, "job", options, &v);
 	MUST(rc == job.opens);
 	if (rc)
 		return;
@@ -124,11 +121,5 @@ int main(void)
 	place_remove(farther);
 	place_write(farther, "x", 1);
 	run(VARVE_EIO, 0);
-	place_remove(farther);
-	job.apart = true;
-	job.opens = VARVE_ENOTSUP;
-	place_remove(near_by);
-	place_make_dir(near_by);
-	run(0, 0);
 	return 0;
 }

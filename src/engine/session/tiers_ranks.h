@@ -1,0 +1,36 @@
+/* Tiers of ranks that have stores of their own. Rank 0 plans which epochs are due. All ranks find out
+ * which layers each storage node is to copy of them. When the layers of all nodes are in the tier,
+ * rank 0 commits the epoch there. */
+#ifndef VV_ENGINE_SESSION_TIERS_RANKS_H
+#define VV_ENGINE_SESSION_TIERS_RANKS_H
+
+#include "engine/tier_list.h"
+
+struct varve;
+struct vv_pool;
+struct vv_store;
+struct vv_tier;
+
+struct vv_tiers_plan {
+	uint64_t due; /* a bit for each tier for which the new epoch is due */
+	uint64_t n;   /* older epochs that are being copied, or are to be copied next: */
+	uint64_t needed[2 * VV_TIER_LIST_MAX];
+};
+
+/* Called by rank 0 when it commits the epoch. */
+void vv_tiers_plan(struct varve *v, uint64_t epoch, struct vv_tiers_plan *out);
+bool vv_tiers_plan_needs(const struct vv_tiers_plan *p, uint64_t epoch);
+/* Called by all ranks once the epoch is committed, before old ones are dropped. */
+void vv_tiers_follow(struct varve *v, uint64_t epoch, const struct vv_tiers_plan *p);
+/* Called by all ranks after that: shares who copies which layers. It communicates in the background. */
+void vv_tiers_share(struct varve *v);
+/* The same for the epochs that earlier sessions have not copied. */
+void vv_tiers_share_first(struct varve *v);
+
+/* For a tier's thread, under the lock: takes over the parts of the epoch that is due. */
+void vv_tiers_take_parts(struct vv_tier *r);
+/* Copies them. On rank 0, waits for the other storage nodes and commits the epoch. Returns 1 if the
+ * epoch was given up for a newer one. */
+int vv_tiers_copy_parts(struct vv_tier *r, uint64_t epoch, struct vv_store *from, struct vv_store *to, struct vv_pool *pool);
+
+#endif

@@ -1,0 +1,23 @@
+/* Copies an epoch of ranks with stores of their own to a store that all of them reach. The storage
+ * nodes copy their layers side by side, without a lock, which the layers do not need: nothing refers
+ * to them until one rank, under the lock, finds all of them and commits the epoch. */
+#ifndef VV_ENGINE_UPKEEP_COPY_PARTS_H
+#define VV_ENGINE_UPKEEP_COPY_PARTS_H
+
+#include "engine/upkeep/copy_lineage.h"
+#include "engine/upkeep/reachable.h"
+
+/* Copies the layers of this storage node that the epoch needs. The epoch's own layers come last, so
+ * they show that the others are there. VV_EMISMATCH: the destination has another epoch of this
+ * number, or another lineage of this name. */
+int vv_copy_parts_run(const struct vv_copy_request *q, uint64_t epoch, const struct vv_reachable *parts);
+
+enum vv_copy_parts_state {
+	VV_COPY_PARTS_COMMITTED,
+	VV_COPY_PARTS_MISSING,   /* not all layers are there yet */
+	VV_COPY_PARTS_OVERTAKEN, /* a storage node has copied a newer epoch in place of this one */
+};
+/* Commits the epoch at the destination if all that it needs is there. */
+int vv_copy_parts_commit(const struct vv_copy_request *q, uint64_t epoch, enum vv_copy_parts_state *state);
+
+#endif
