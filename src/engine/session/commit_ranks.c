@@ -116,7 +116,7 @@ static void accept(struct varve *v)
 	if (v->ctx.rank != 0 && vv_group_leads_storage_node(v->ctx.group) && put_commit(v) < 0)
 		vv_log_warn("epoch %" PRIu64 " counts, but this store has no record of it until the next start: %s", d->epoch,
 			    vv_err_last());
-	vv_tiers_follow(v, d->epoch, &d->decision->tiers);
+	vv_tiers_ranks_follow(v, d->epoch, &d->decision->tiers);
 	if (vv_group_leads_storage_node(v->ctx.group))
 		vv_retention_apply(v, bytes_here(v), d->decision->cutoff, d->decision->every);
 	vv_redundancy_note(v, d->epoch);
@@ -201,7 +201,7 @@ static void rule(struct varve *v)
 	int rc = put_commit(v);
 
 	if (rc == 0 && v->ctx.group->has_local_stores) {
-		vv_tiers_plan(v, d->epoch, &d->decision->tiers);
+		vv_tiers_ranks_plan(v, d->epoch, &d->decision->tiers);
 		vv_retention_decide(v, bytes_here(v), &d->decision->cutoff, &d->decision->every);
 	} else if (rc == 0) {
 		d->decision->reclaimed = vv_retention_run(v, bytes_here(v));
@@ -292,5 +292,5 @@ int vv_commit_ranks_step(struct varve *v, bool wait)
 void vv_commit_ranks_follow_up(struct varve *v)
 {
 	vv_redundancy_run(v);
-	vv_tiers_share(v);
+	vv_tiers_ranks_share(v);
 }

@@ -128,7 +128,7 @@ static int go_on(struct varve *v, uint64_t epoch, uint64_t era, struct vv_run_ta
 {
 	int rc = 0;
 
-	if (vv_tiers_is_reading(v)) /* no epoch may refer to layers of another store */
+	if (vv_tiers_restart_is_reading(v)) /* no epoch may refer to layers of another store */
 		return 0;
 	forget_replaced(v, epoch, era);
 	vv_tip_continue(v, epoch, t);
@@ -326,7 +326,7 @@ static int find_newest(struct varve *v, uint64_t before, uint64_t *epoch)
 	int rc = vv_catalog_newest(&v->ctx.lineage, before, epoch);
 
 	if (rc == 0)
-		rc = vv_tiers_newest(v, before, epoch);
+		rc = vv_tiers_restart_newest(v, before, epoch);
 	if (!v->ctx.group)
 		return rc;
 	rc = vv_group_agree(v->ctx.group, v->ctx.group->comm, rc);
@@ -344,13 +344,13 @@ static int restart_from_tier(struct varve *v, uint64_t epoch, void *arg)
 static int restart_anywhere(struct varve *v, uint64_t epoch)
 {
 	bool lacks;
-	int rc = vv_tiers_fetch(v, epoch, &lacks);
+	int rc = vv_tiers_restart_fetch(v, epoch, &lacks);
 
 	if (rc == 0)
 		rc = restart_or_repair(v, epoch);
 	if (rc == 0 || (rc != VV_EDAMAGED && !lacks))
 		return rc;
-	rc = vv_tiers_read(v, epoch, rc == VV_EMISMATCH ? VV_EDAMAGED : rc, restart_from_tier, NULL);
+	rc = vv_tiers_restart_read(v, epoch, rc == VV_EMISMATCH ? VV_EDAMAGED : rc, restart_from_tier, NULL);
 	if (rc)
 		return rc;
 	vv_tip_begin_after(v, epoch);
@@ -365,7 +365,7 @@ static int restart_latest(struct varve *v)
 {
 	struct vv_err_state first = { 0 };
 	uint64_t epoch = UINT64_MAX;
-	int rc = vv_tiers_ask(v);
+	int rc = vv_tiers_restart_ask(v);
 
 	while (rc == 0) {
 		rc = find_newest(v, epoch, &epoch);
@@ -444,12 +444,12 @@ static int read_list(struct varve *v, uint64_t epoch, void *arg)
 static int ask_for_list(struct varve *v, uint64_t epoch, struct list_query *q)
 {
 	bool lacks;
-	int rc = vv_tiers_fetch(v, epoch, &lacks);
+	int rc = vv_tiers_restart_fetch(v, epoch, &lacks);
 
 	if (rc == 0)
 		rc = read_list(v, epoch, q);
 	else if (lacks)
-		rc = vv_tiers_read(v, epoch, rc, read_list, q);
+		rc = vv_tiers_restart_read(v, epoch, rc, read_list, q);
 	return rc ? rc : 1;
 }
 

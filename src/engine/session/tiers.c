@@ -153,7 +153,7 @@ static int bring(struct vv_tier *r, uint64_t epoch)
 	if (rc == 0)
 		rc = vv_pool_new(0, &pool);
 	if (rc == 0)
-		rc = (vv_tiers_are_local(r->all->v) ? vv_tiers_copy_parts : copy)(r, epoch, from, to, pool);
+		rc = (vv_tiers_are_local(r->all->v) ? vv_tiers_ranks_copy : copy)(r, epoch, from, to, pool);
 	vv_test_point("tier-copied");
 	if (rc == 0 && vv_tiers_is_first(r->all->v) && apply_keep(r, to) < 0)
 		vv_log_warn("tier '%s' has epoch %" PRIu64 ", but older ones were not removed: %s", r->set->url, epoch, vv_err_last());
@@ -205,7 +205,7 @@ static void *serve(void *arg)
 
 		r->copying = epoch;
 		if (epoch)
-			vv_tiers_take_parts(r);
+			vv_tiers_ranks_take(r);
 		vv_tiers_unlock(t, &mask);
 		if (epoch) {
 			rc = bring(r, epoch);
@@ -277,7 +277,7 @@ bool vv_tiers_needs(struct varve *v, uint64_t epoch)
 	if (!t)
 		return false;
 	if (vv_tiers_are_local(v))
-		return vv_tiers_plan_needs(&t->plan, epoch);
+		return vv_tiers_ranks_needs(&t->plan, epoch);
 	vv_tiers_lock(t, &mask);
 	for (size_t i = 0; i < t->n; i++)
 		needed |= t->tier[i].due == epoch || t->tier[i].copying == epoch;
@@ -478,7 +478,7 @@ void vv_tiers_start(struct varve *v)
 	vv_tiers_unlock(t, &mask);
 	vv_catalog_listing_fini(&l);
 	if (vv_tiers_are_local(v))
-		vv_tiers_share_first(v);
+		vv_tiers_ranks_share_first(v);
 }
 
 /* ---- closing --------------------------------------------------------------------------------- */

@@ -3,11 +3,13 @@
 #ifndef VV_ENGINE_SESSION_TIERS_H
 #define VV_ENGINE_SESSION_TIERS_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct varve;
+struct vv_tier;
 struct vv_tiers;
 
 /* Reads the option. url: the nearest store. */
@@ -35,5 +37,27 @@ void vv_tiers_free(struct varve *v);
 
 /* Calls fn with the store of each tier and the newest epoch known to be there. */
 void vv_tiers_each(struct varve *v, void (*fn)(void *arg, const char *url, uint64_t newest), void *arg);
+
+/* ---- for tiers_ranks.c and tiers_restart.c: engine/session/tiers_priv.h ---- */
+
+struct vv_tiers *vv_tiers_of(const struct varve *v); /* NULL: the session has none */
+/* Tiers are stores that all ranks share. Rank 0 looks for epochs there; the others learn the result. */
+bool vv_tiers_is_first(const struct varve *v);
+int vv_tiers_meet(struct varve *v, int rc);
+/* Has each rank, or each machine, a nearest store of its own? Then their leaders copy. */
+bool vv_tiers_are_local(const struct varve *v);
+bool vv_tiers_copies(const struct varve *v); /* this rank copies */
+/* The lock of the fields above. As in background.c: no handler of the program runs meanwhile. */
+void vv_tiers_lock(struct vv_tiers *t, sigset_t *mask);
+void vv_tiers_unlock(struct vv_tiers *t, const sigset_t *mask);
+/* Starts the thread if an epoch is due. The caller holds the lock. */
+void vv_tiers_wake(struct vv_tier *r);
+bool vv_tiers_is_due(const struct vv_tier *r, uint64_t epoch);
+void vv_tiers_warn(const struct vv_tier *r, uint64_t epoch);
+/* Opens the store and the lineage as far as they exist. */
+int vv_tiers_open_lineage(struct vv_tier *r, const char *name);
+/* Looks for the lineage and its newest epoch below `before`. The result is an error only if there is
+ * no memory; r->trouble has others. */
+int vv_tiers_look(struct vv_tier *r, const char *name, uint64_t before, uint64_t *newest);
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "engine/context.h"
 #include "engine/ranks/group.h"
+#include "engine/session/tiers.h"
 #include "engine/session/tiers_priv.h"
 #include "engine/upkeep/copy_parts.h"
 #include "engine/upkeep/gc_ranks.h"
@@ -16,11 +17,11 @@
 
 static void add_needed(struct vv_tiers_plan *p, uint64_t epoch)
 {
-	if (epoch && !vv_tiers_plan_needs(p, epoch))
+	if (epoch && !vv_tiers_ranks_needs(p, epoch))
 		p->needed[p->n++] = epoch;
 }
 
-void vv_tiers_plan(struct varve *v, uint64_t epoch, struct vv_tiers_plan *out)
+void vv_tiers_ranks_plan(struct varve *v, uint64_t epoch, struct vv_tiers_plan *out)
 {
 	struct vv_tiers *t = vv_tiers_of(v);
 	sigset_t mask;
@@ -42,7 +43,7 @@ void vv_tiers_plan(struct varve *v, uint64_t epoch, struct vv_tiers_plan *out)
 	vv_tiers_unlock(t, &mask);
 }
 
-bool vv_tiers_plan_needs(const struct vv_tiers_plan *p, uint64_t epoch)
+bool vv_tiers_ranks_needs(const struct vv_tiers_plan *p, uint64_t epoch)
 {
 	for (uint64_t i = 0; i < p->n && i < 2 * VV_TIER_LIST_MAX; i++)
 		if (p->needed[i] == epoch)
@@ -50,7 +51,7 @@ bool vv_tiers_plan_needs(const struct vv_tiers_plan *p, uint64_t epoch)
 	return false;
 }
 
-void vv_tiers_follow(struct varve *v, uint64_t epoch, const struct vv_tiers_plan *p)
+void vv_tiers_ranks_follow(struct varve *v, uint64_t epoch, const struct vv_tiers_plan *p)
 {
 	struct vv_tiers *t = vv_tiers_of(v);
 
@@ -107,7 +108,7 @@ static void share(struct varve *v, struct vv_tier *r, uint64_t epoch)
 	vv_err_restore(&error);
 }
 
-void vv_tiers_share(struct varve *v)
+void vv_tiers_ranks_share(struct varve *v)
 {
 	struct vv_tiers *t = vv_tiers_of(v);
 	uint64_t epoch = t ? t->planned : 0;
@@ -120,7 +121,7 @@ void vv_tiers_share(struct varve *v)
 			share(v, &t->tier[i], epoch);
 }
 
-void vv_tiers_share_first(struct varve *v)
+void vv_tiers_ranks_share_first(struct varve *v)
 {
 	struct vv_tiers *t = vv_tiers_of(v);
 	uint64_t due[VV_TIER_LIST_MAX] = { 0 };
@@ -138,7 +139,7 @@ void vv_tiers_share_first(struct varve *v)
 
 /* ---- a copy ---------------------------------------------------------------------------------- */
 
-void vv_tiers_take_parts(struct vv_tier *r)
+void vv_tiers_ranks_take(struct vv_tier *r)
 {
 	if (!r->has_parts)
 		return;
@@ -168,7 +169,7 @@ static int await_others(struct vv_tier *r, const struct vv_copy_request *q, uint
 	}
 }
 
-int vv_tiers_copy_parts(struct vv_tier *r, uint64_t epoch, struct vv_store *from, struct vv_store *to, struct vv_pool *pool)
+int vv_tiers_ranks_copy(struct vv_tier *r, uint64_t epoch, struct vv_store *from, struct vv_store *to, struct vv_pool *pool)
 {
 	struct vv_lineage lin;
 	struct vv_copy_request q = { .from = &lin, .to = to, .stop = &r->all->stop, .pool = pool };

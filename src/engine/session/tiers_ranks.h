@@ -18,19 +18,19 @@ struct vv_tiers_plan {
 };
 
 /* Called by rank 0 when it commits the epoch. */
-void vv_tiers_plan(struct varve *v, uint64_t epoch, struct vv_tiers_plan *out);
-bool vv_tiers_plan_needs(const struct vv_tiers_plan *p, uint64_t epoch);
+void vv_tiers_ranks_plan(struct varve *v, uint64_t epoch, struct vv_tiers_plan *out);
+bool vv_tiers_ranks_needs(const struct vv_tiers_plan *p, uint64_t epoch);
 /* Called by all ranks once the epoch is committed, before old ones are dropped. */
-void vv_tiers_follow(struct varve *v, uint64_t epoch, const struct vv_tiers_plan *p);
+void vv_tiers_ranks_follow(struct varve *v, uint64_t epoch, const struct vv_tiers_plan *p);
 /* Called by all ranks after that: shares who copies which layers. It communicates in the background. */
-void vv_tiers_share(struct varve *v);
+void vv_tiers_ranks_share(struct varve *v);
 /* The same for the epochs that earlier sessions have not copied. */
-void vv_tiers_share_first(struct varve *v);
+void vv_tiers_ranks_share_first(struct varve *v);
 
 /* For a tier's thread, under the lock: takes over the parts of the epoch that is due. */
-void vv_tiers_take_parts(struct vv_tier *r);
+void vv_tiers_ranks_take(struct vv_tier *r);
 /* Copies them. On rank 0, waits for the other storage nodes and commits the epoch. Returns 1 if the
  * epoch was given up for a newer one. */
-int vv_tiers_copy_parts(struct vv_tier *r, uint64_t epoch, struct vv_store *from, struct vv_store *to, struct vv_pool *pool);
+int vv_tiers_ranks_copy(struct vv_tier *r, uint64_t epoch, struct vv_store *from, struct vv_store *to, struct vv_pool *pool);
 
 #endif

@@ -7,6 +7,7 @@
 #include "engine/ranks/group.h"
 #include "engine/session/background.h"
 #include "engine/session/retention.h"
+#include "engine/session/tiers.h"
 #include "engine/session/tiers_priv.h"
 #include "engine/threads.h"
 #include "engine/upkeep/copy_lineage.h"
@@ -41,14 +42,14 @@ static int ask(struct varve *v, struct vv_tiers *t)
 	return rc < 0 ? rc : 0;
 }
 
-int vv_tiers_ask(struct varve *v)
+int vv_tiers_restart_ask(struct varve *v)
 {
 	struct vv_tiers *t = vv_tiers_of(v);
 
 	return t ? vv_tiers_meet(v, vv_tiers_is_first(v) ? ask(v, t) : 0) : 0;
 }
 
-int vv_tiers_newest(struct varve *v, uint64_t before, uint64_t *epoch)
+int vv_tiers_restart_newest(struct varve *v, uint64_t before, uint64_t *epoch)
 {
 	struct vv_tiers *t = vv_tiers_of(v);
 	uint64_t newest;
@@ -158,7 +159,7 @@ static int look_here(struct varve *v, uint64_t epoch, bool *lacks)
 	return *lacks ? vv_err_set(VV_ENOENT, "no rank's store has epoch %" PRIu64 " of '%s'", epoch, v->ctx.lineage.name) : rc;
 }
 
-int vv_tiers_fetch(struct varve *v, uint64_t epoch, bool *lacks)
+int vv_tiers_restart_fetch(struct varve *v, uint64_t epoch, bool *lacks)
 {
 	struct vv_tiers *t = vv_tiers_of(v);
 	struct vv_err_state missing;
@@ -228,7 +229,7 @@ static int read_from(struct varve *v, struct vv_tier *r, uint64_t epoch, void *a
 	return rc;
 }
 
-int vv_tiers_read(struct varve *v, uint64_t epoch, int why, int (*read)(struct varve *v, uint64_t epoch, void *arg), void *arg)
+int vv_tiers_restart_read(struct varve *v, uint64_t epoch, int why, int (*read)(struct varve *v, uint64_t epoch, void *arg), void *arg)
 {
 	struct reading how = { .read = read, .arg = arg };
 
@@ -238,7 +239,7 @@ int vv_tiers_read(struct varve *v, uint64_t epoch, int why, int (*read)(struct v
 	return try_tiers(v, epoch, &how.why, read_from, &how);
 }
 
-bool vv_tiers_is_reading(const struct varve *v)
+bool vv_tiers_restart_is_reading(const struct varve *v)
 {
 	return vv_tiers_of(v) && vv_tiers_of(v)->reading;
 }

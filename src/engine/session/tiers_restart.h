@@ -10,17 +10,17 @@ struct varve;
 
 /* Before the newest epoch is looked for. VV_EIO: a tier cannot be reached, and may have a newer one
  * than the nearest store. */
-int vv_tiers_ask(struct varve *v);
+int vv_tiers_restart_ask(struct varve *v);
 /* Raises *epoch to the newest epoch below `before` that a tier has. */
-int vv_tiers_newest(struct varve *v, uint64_t before, uint64_t *epoch);
+int vv_tiers_restart_newest(struct varve *v, uint64_t before, uint64_t *epoch);
 /* Copies the epoch to the nearest store if that lacks it. VV_ENOENT: no store has it. *lacks: the
  * nearest store cannot take it, or ranks with stores of their own have none; a tier may. */
-int vv_tiers_fetch(struct varve *v, uint64_t epoch, bool *lacks);
+int vv_tiers_restart_fetch(struct varve *v, uint64_t epoch, bool *lacks);
 /* The nearest store lacks the epoch, or has it damaged (the error `why`): calls `read` with each tier
  * that has the epoch in place of that store, until one is intact. The caller sees to it that the next
  * checkpoint refers to nothing in the tier. */
-int vv_tiers_read(struct varve *v, uint64_t epoch, int why, int (*read)(struct varve *v, uint64_t epoch, void *arg), void *arg);
+int vv_tiers_restart_read(struct varve *v, uint64_t epoch, int why, int (*read)(struct varve *v, uint64_t epoch, void *arg), void *arg);
 /* Is that call under way? */
-bool vv_tiers_is_reading(const struct varve *v);
+bool vv_tiers_restart_is_reading(const struct varve *v);
 
 #endif

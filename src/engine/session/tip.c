@@ -85,7 +85,7 @@ struct vv_run_table *vv_tip_table(const struct varve *v, uint64_t epoch)
 {
 	bool has = v->tip.has_table && v->tip.epoch == epoch && v->tip.eras == vv_provenance_serial(&v->ctx.lineage);
 
-	return has && !v->ctx.group && !vv_tiers_is_reading(v) ? v->tip.table : NULL;
+	return has && !v->ctx.group && !vv_tiers_restart_is_reading(v) ? v->tip.table : NULL;
 }
 
 bool vv_tip_take_table(struct varve *v, uint64_t epoch, struct vv_run_table *out)

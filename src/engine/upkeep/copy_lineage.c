@@ -343,6 +343,9 @@ static int reach_set(struct lineage_copier *k)
 	if (rc == 0)
 		rc = vv_reachable_sort(&k->reach);
 	vv_catalog_listing_fini(&live);
+	if (rc == 0 && k->partial && k->q->whole)
+		rc = vv_err_set(VV_ENOTSUP, "store '%s' has only a part of epoch %" PRIu64 " of '%s': the other ranks have stores of their own",
+				k->q->from->store->url, k->epoch[k->first].epoch, k->q->from->name);
 	return rc ? rc : check_eras(k);
 }
 
@@ -668,6 +671,7 @@ int vv_copy_lineage_epoch(const struct vv_copy_request *q, uint64_t epoch, bool 
 
 	one.range = &range;
 	one.n_ranges = 1;
+	one.whole = true;
 	one.tell = note_problem;
 	one.arg = &damage;
 	rc = vv_copy_lineage_run(&one, &report);

@@ -17,6 +17,7 @@ struct vv_copy_request {
 	const struct vv_copy_range *range;
 	size_t n_ranges; /* 0: all epochs */
 	bool dry_run;
+	bool whole; /* an epoch is not copied if some ranks have their layers in other stores: VV_ENOTSUP */
 	/* The destination's lock of the lineage, if the caller holds it; NULL: it is taken. */
 	struct vv_lock *held;
 	/* With ranges: an older epoch that an earlier copy has brought, or 0. It saves work if both
@@ -45,7 +46,7 @@ struct vv_copy_report {
  * were named (VV_ENOENT). Damage is reported by `tell`; the other epochs are copied. VV_EMISMATCH:
  * the destination has another lineage of this name, or both copies have continued. */
 int vv_copy_lineage_run(const struct vv_copy_request *q, struct vv_copy_report *out);
-/* Copies one epoch, by a request without ranges and `tell`. VV_EDAMAGED: it is damaged. *copied: the
+/* Copies one epoch whole, by a request without ranges and `tell`. VV_EDAMAGED: it is damaged. *copied: the
  * destination did not have it before. */
 int vv_copy_lineage_epoch(const struct vv_copy_request *q, uint64_t epoch, bool *copied);
 
