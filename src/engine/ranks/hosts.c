@@ -140,20 +140,52 @@ static void hosts_by_place(struct vv_group *g)
 		g->host[r] = g->storage_node[r];
 }
 
+/* The same on all ranks. */
+static int make_mark(struct vv_group *g, uint8_t mark[MARK])
+{
+	int rc = 0;
+
+	memset(mark, 0, MARK);
+	if (g->rank == 0 && getrandom(mark, MARK, 0) != MARK)
+		rc = vv_err_sys(errno, "no random numbers");
+	rc = vv_group_agree(g, g->comm, rc);
+	return rc ? rc : vv_comm_bcast(g->comm, mark, MARK, 0);
+}
+
+int vv_hosts_share(struct vv_group *g, struct vv_store *store, const char *lineage, bool *shared)
+{
+	struct vv_err_state error;
+	uint8_t mark[MARK];
+	uint64_t seen = 0;
+	int rc = make_mark(g, mark);
+
+	if (rc == 0)
+		rc = vv_group_agree(g, g->comm, g->rank == 0 ? put_mark(store, lineage, 0, mark) : 0);
+	if (rc)
+		return rc;
+	rc = store ? see_mark(store, lineage, 0, mark) : 0;
+	seen = rc == 1;
+	rc = vv_group_sum(g, g->comm, rc < 0 ? rc : 0, &seen, 1);
+	vv_err_save(rc, &error);
+	if (g->rank == 0) {
+		remove_mark(store, lineage, 0);
+		vv_store_remove_dir(store, lineage); /* which is empty before the first copy */
+	}
+	vv_err_restore(&error);
+	*shared = seen == g->size;
+	return rc;
+}
+
 int vv_hosts_find(struct vv_group *g, struct vv_store *store, const char *lineage)
 {
-	uint8_t mark[MARK] = { 0 };
+	uint8_t mark[MARK];
 	struct vv_err_state error;
 	uint32_t mine = 0;
-	int rc = 0;
+	int rc;
 
 	if (g->size == 1)
 		return 0;
-	if (g->rank == 0 && getrandom(mark, sizeof(mark), 0) != (ssize_t)sizeof(mark))
-		rc = vv_err_sys(errno, "no random numbers");
-	rc = vv_group_agree(g, g->comm, rc);
-	if (rc == 0)
-		rc = vv_comm_bcast(g->comm, mark, sizeof(mark), 0);
+	rc = make_mark(g, mark);
 	if (rc == 0)
 		rc = find_place(g, store, lineage, mark, &mine);
 	if (rc == 0)

@@ -8,6 +8,7 @@
 #include "engine/options.h"
 #include "engine/ranks/group.h"
 #include "engine/session/tiers.h"
+#include "engine/session/tiers_ranks.h"
 #include "engine/session/tip.h"
 #include "engine/ranks/hosts.h"
 #include <stdio.h>
@@ -51,12 +52,14 @@ static uint64_t options_digest(const struct varve *v)
 {
 	static const char *const names[] = { "mode", "chunk", "digest", "dedup", "collective", "alike", "threshold", "copies", "aggregate",
 					     "redundancy", "tiers" };
-	char text[512];
-	size_t n = 0;
+	uint64_t digest[sizeof(names) / sizeof(names[0])];
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && n < sizeof(text); i++)
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s ", vv_conf_text(&v->ctx.conf, names[i]));
-	return vv_digest_check(text, n < sizeof(text) ? n : sizeof(text));
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *text = vv_conf_text(&v->ctx.conf, names[i]);
+
+		digest[i] = vv_digest_check(text, strlen(text));
+	}
+	return vv_digest_check(digest, sizeof(digest));
 }
 
 int vv_rank_session_join(struct varve *v, const struct varve_comm *plug, int rc)
@@ -160,6 +163,8 @@ static int agree_on_epoch(struct varve *v)
 		return rc;
 	vv_tip_agree(v, newest[0], newest[1]);
 	rc = vv_group_agree(g, g->comm, g->has_local_stores && g->rank == 0 ? vv_tiers_check_reached(v, v->tip.epoch) : 0);
+	if (rc == 0)
+		rc = vv_tiers_ranks_check(v);
 	if (rc)
 		return rc;
 	rc = g->has_local_stores && v->tip.epoch ? vv_group_spread_commit(&v->ctx, v->tip.epoch) : 0;

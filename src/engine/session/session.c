@@ -230,7 +230,7 @@ static int drain(struct varve *v)
 		if (met == 0)
 			vv_commit_ranks_follow_up(v);
 	}
-	vv_tiers_finish(v);
+	vv_tiers_finish(v, met == 0);
 	rc = vv_background_report(v);
 	v->background->metrics.open = 0;
 	vv_metrics_file_update(v);

@@ -105,7 +105,7 @@ static int drop_old(struct vv_tier *r, const struct vv_lineage *lin)
 	}
 	if (rc == 0 && r->dropped * 4 > bytes_of(&l)) {
 		vv_test_point("tier-gc");
-		rc = vv_gc_run_up_to(lin, vv_tiers_are_local(r->all->v) ? r->newest : 0, VV_GC_CHEAP, &report);
+		rc = vv_gc_run(lin, 0, VV_GC_CHEAP, NULL, &report);
 		r->dropped = rc ? r->dropped : 0;
 	}
 	vv_catalog_listing_fini(&l);
@@ -153,7 +153,7 @@ static int bring(struct vv_tier *r, uint64_t epoch)
 	if (rc == 0)
 		rc = vv_pool_new(0, &pool);
 	if (rc == 0)
-		rc = (vv_tiers_are_local(r->all->v) ? vv_tiers_ranks_copy : copy)(r, epoch, from, to, pool);
+		rc = (r->all->local ? vv_tiers_ranks_copy : copy)(r, epoch, from, to, pool);
 	vv_test_point("tier-copied");
 	if (rc == 0 && vv_tiers_is_first(r->all->v) && apply_keep(r, to) < 0)
 		vv_log_warn("tier '%s' has epoch %" PRIu64 ", but older ones were not removed: %s", r->set->url, epoch, vv_err_last());
@@ -177,11 +177,11 @@ static void conclude(struct vv_tier *r, uint64_t epoch, int rc, double began)
 {
 	r->copying = 0;
 	r->ended = vv_clock_s();
-	if (rc == 0) {
+	if (rc == 0 && vv_tiers_is_first(r->all->v)) { /* the others have copied their parts only */
 		r->cost = r->ended - began;
 		r->newest = epoch > r->newest ? epoch : r->newest;
 	}
-	if (r->due == epoch && (rc >= 0 || rc == VV_ENOENT))
+	if (r->due == epoch && (rc >= 0 || (rc == VV_ENOENT && !r->all->local)))
 		r->due = 0;
 	else if (r->due == epoch)
 		r->tried = true;
@@ -254,13 +254,13 @@ void vv_tiers_offer(struct varve *v, uint64_t epoch)
 	struct vv_tiers *t = vv_tiers_of(v);
 	sigset_t mask;
 
-	if (!t || !vv_tiers_copies(v))
+	if (!t || t->local || !vv_tiers_is_first(v))
 		return;
 	vv_tiers_lock(t, &mask);
 	for (size_t i = 0; i < t->n; i++) {
 		struct vv_tier *r = &t->tier[i];
 
-		if (!vv_tiers_are_local(v) && vv_tiers_is_due(r, epoch))
+		if (vv_tiers_is_due(r, epoch))
 			r->due = r->marked = epoch;
 		vv_tiers_wake(r);
 	}
@@ -276,7 +276,7 @@ bool vv_tiers_needs(struct varve *v, uint64_t epoch)
 
 	if (!t)
 		return false;
-	if (vv_tiers_are_local(v))
+	if (t->local)
 		return vv_tiers_ranks_needs(&t->plan, epoch);
 	vv_tiers_lock(t, &mask);
 	for (size_t i = 0; i < t->n; i++)
@@ -312,6 +312,13 @@ int vv_tiers_open(struct varve *v, const char *url)
 	}
 	t->nearest = vv_tier_list_absolute(url);
 	return t->nearest ? 0 : VV_ENOMEM;
+}
+
+int vv_tiers_make_store(struct vv_tier *r)
+{
+	struct vv_store_options opt = options_of(r, true);
+
+	return r->store ? 0 : vv_store_open(r->set->url, &opt, &r->store);
 }
 
 int vv_tiers_open_lineage(struct vv_tier *r, const char *name)
@@ -467,17 +474,18 @@ void vv_tiers_start(struct varve *v)
 	if (!t)
 		return;
 	memcpy(t->name, v->ctx.lineage.name, sizeof(t->name));
+	t->local = vv_tiers_are_local(v);
 	if (vv_tiers_is_first(v) && vv_catalog_list(&v->ctx.lineage, 0, &l) < 0)
 		vv_err_clear(); /* the next checkpoint is due */
 	vv_tiers_lock(t, &mask);
 	for (size_t i = 0; vv_tiers_is_first(v) && i < t->n; i++) {
 		mark_due(&t->tier[i], &l);
-		if (!vv_tiers_are_local(v))
+		if (!t->local)
 			vv_tiers_wake(&t->tier[i]);
 	}
 	vv_tiers_unlock(t, &mask);
 	vv_catalog_listing_fini(&l);
-	if (vv_tiers_are_local(v))
+	if (t->local)
 		vv_tiers_ranks_share_first(v);
 }
 
@@ -492,20 +500,15 @@ static struct vv_tier *find_unfinished(struct vv_tiers *t)
 	return NULL;
 }
 
-void vv_tiers_finish(struct varve *v)
+/* Waits for the copies of this rank. */
+static void await_copies(struct varve *v, double end)
 {
 	struct vv_tiers *t = vv_tiers_of(v);
-	double end = vv_clock_s() + vv_conf_real(&v->ctx.conf, "timeout");
 	uint64_t epoch;
 	struct vv_tier *r;
 	sigset_t mask;
 
-	if (!t)
-		return;
 	vv_tiers_lock(t, &mask);
-	for (size_t i = 0; i < t->n; i++)
-		vv_tiers_wake(&t->tier[i]);
-	vv_event_signal(&t->change);
 	while ((r = find_unfinished(t)) && vv_clock_s() < end) {
 		uint32_t looked = vv_event_count(&t->change);
 
@@ -518,6 +521,48 @@ void vv_tiers_finish(struct varve *v)
 	if (r)
 		vv_log_warn("tier '%s' has no copy of epoch %" PRIu64 " of '%s': it was not complete after the time of the option timeout; the next session completes it",
 			    r->set->url, epoch, v->ctx.lineage.name);
+}
+
+static void wake_all(struct vv_tiers *t)
+{
+	sigset_t mask;
+
+	vv_tiers_lock(t, &mask);
+	for (size_t i = 0; i < t->n; i++)
+		vv_tiers_wake(&t->tier[i]);
+	vv_event_signal(&t->change);
+	vv_tiers_unlock(t, &mask);
+}
+
+/* Ranks with stores of their own: rank 0 waits for the others, so it must know if one has failed.
+ * They wait for less time than rank 0 does in the sum. */
+static void finish_local(struct varve *v, bool together, double patience)
+{
+	double start = vv_clock_s();
+
+	if (!vv_tiers_is_first(v))
+		await_copies(v, start + 0.9 * patience);
+	if (together)
+		vv_tiers_ranks_finish(v);
+	if (vv_tiers_is_first(v))
+		await_copies(v, start + patience);
+}
+
+void vv_tiers_finish(struct varve *v, bool together)
+{
+	struct vv_tiers *t = vv_tiers_of(v);
+	double patience = t ? vv_conf_real(&v->ctx.conf, "timeout") : 0;
+
+	if (!t)
+		return;
+	wake_all(t);
+	if (!t->local) {
+		await_copies(v, vv_clock_s() + patience);
+		return;
+	}
+	finish_local(v, together, patience);
+	if (together && vv_tiers_ranks_share_last(v)) /* it was due while another one was copied */
+		finish_local(v, together, patience);
 }
 
 static void end_threads(struct vv_tiers *t)
@@ -545,6 +590,8 @@ void vv_tiers_free(struct varve *v)
 	}
 	for (size_t i = 0; i < t->n; i++) {
 		vv_store_close(t->tier[i].store);
+		if (v->entry.pid != getpid()) /* a thread may have been changing the rest */
+			continue;
 		vv_reachable_fini(&t->tier[i].parts);
 		vv_reachable_fini(&t->tier[i].taken);
 	}

@@ -30,8 +30,9 @@ void vv_tiers_start(struct varve *v);
 void vv_tiers_offer(struct varve *v, uint64_t epoch);
 /* Must the nearest store keep the epoch, because it is being copied or is to be copied next? */
 bool vv_tiers_needs(struct varve *v, uint64_t epoch);
-/* For closing: waits for the copies that are due, at most for the time of the option `timeout`. */
-void vv_tiers_finish(struct varve *v);
+/* For closing: waits for the copies that are due, at most for the time of the option `timeout`.
+ * together: all ranks call it. */
+void vv_tiers_finish(struct varve *v, bool together);
 /* Ends the threads, except in a child of fork, where they do not exist. */
 void vv_tiers_free(struct varve *v);
 
@@ -47,6 +48,8 @@ int vv_tiers_meet(struct varve *v, int rc);
 /* Has each rank, or each machine, a nearest store of its own? Then their leaders copy. */
 bool vv_tiers_are_local(const struct varve *v);
 bool vv_tiers_copies(const struct varve *v); /* this rank copies */
+/* Opens the store of the tier, which is made if it does not exist. */
+int vv_tiers_make_store(struct vv_tier *r);
 /* The lock of the fields above. As in background.c: no handler of the program runs meanwhile. */
 void vv_tiers_lock(struct vv_tiers *t, sigset_t *mask);
 void vv_tiers_unlock(struct vv_tiers *t, const sigset_t *mask);

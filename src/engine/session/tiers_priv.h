@@ -1,4 +1,4 @@
-/* The state of a session's tiers, for tiers.c and tiers_restart.c. */
+/* The state of a session's tiers, for tiers.c, tiers_ranks.c and tiers_restart.c. */
 #ifndef VV_ENGINE_SESSION_TIERS_PRIV_H
 #define VV_ENGINE_SESSION_TIERS_PRIV_H
 
@@ -32,6 +32,7 @@ struct vv_tier {
 	bool tried;      /* the copy has failed since the last epoch */
 	struct vv_reachable parts; /* of ranks with stores of their own: what this one copies of `due` */
 	bool has_parts;  /* which the thread has not taken over yet */
+	uint64_t given_up; /* the epoch that another rank could not copy */
 	double ended, cost; /* of the last copy */
 	bool started;
 	pthread_t thread;
@@ -51,6 +52,7 @@ struct vv_tiers {
 	struct vv_event change;
 	atomic_bool stop;
 	bool reading; /* from a tier in place of the nearest store */
+	bool local;   /* ranks have nearest stores of their own; set when the session is open */
 	struct vv_tiers_plan plan; /* of the last committed epoch; for ranks with stores of their own */
 	uint64_t planned;          /* the epoch that is due by this plan; 0: it was shared */
 	size_t n;

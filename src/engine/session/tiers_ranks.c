@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "engine/context.h"
 #include "engine/ranks/group.h"
+#include "engine/ranks/hosts.h"
 #include "engine/session/tiers.h"
 #include "engine/session/tiers_priv.h"
 #include "engine/upkeep/copy_parts.h"
@@ -21,7 +22,31 @@ static void add_needed(struct vv_tiers_plan *p, uint64_t epoch)
 		p->needed[p->n++] = epoch;
 }
 
-void vv_tiers_ranks_plan(struct varve *v, uint64_t epoch, struct vv_tiers_plan *out)
+uint64_t vv_tiers_ranks_failed(const struct varve *v)
+{
+	struct vv_tiers *t = vv_tiers_of(v);
+	uint64_t failed = 0;
+	sigset_t mask;
+
+	if (!t)
+		return 0;
+	vv_tiers_lock(t, &mask);
+	for (size_t i = 0; i < t->n; i++)
+		failed |= (uint64_t)(t->tier[i].due && t->tier[i].tried) << i;
+	vv_tiers_unlock(t, &mask);
+	return failed;
+}
+
+/* The caller holds the lock. The next epoch is due in place of the one that is given up. */
+static void give_up(struct vv_tier *r)
+{
+	r->given_up = r->due ? r->due : r->copying;
+	r->due = 0;
+	r->marked = r->newest;
+	vv_event_signal(&r->all->change);
+}
+
+void vv_tiers_ranks_plan(struct varve *v, uint64_t epoch, uint64_t failed, struct vv_tiers_plan *out)
 {
 	struct vv_tiers *t = vv_tiers_of(v);
 	sigset_t mask;
@@ -32,13 +57,16 @@ void vv_tiers_ranks_plan(struct varve *v, uint64_t epoch, struct vv_tiers_plan *
 	vv_tiers_lock(t, &mask);
 	for (size_t i = 0; i < t->n; i++) {
 		struct vv_tier *r = &t->tier[i];
+		bool gave_up = (r->due || r->copying) && failed >> i & 1;
 
-		if (vv_tiers_is_due(r, epoch)) {
+		add_needed(out, r->due);
+		add_needed(out, r->copying);
+		if (gave_up)
+			give_up(r);
+		if ((gave_up || (!r->due && !r->copying)) && vv_tiers_is_due(r, epoch)) {
 			out->due |= (uint64_t)1 << i;
 			r->marked = epoch;
 		}
-		add_needed(out, r->due);
-		add_needed(out, r->copying);
 	}
 	vv_tiers_unlock(t, &mask);
 }
@@ -80,8 +108,7 @@ static void set_due(struct vv_tier *r, uint64_t epoch, struct vv_reachable *part
 	vv_reachable_fini(&old);
 }
 
-/* The next epoch is due in place of this one. */
-static void give_up(struct vv_tier *r, uint64_t epoch)
+static void warn_of(struct vv_tier *r, uint64_t epoch)
 {
 	sigset_t mask;
 
@@ -104,7 +131,9 @@ static void share(struct varve *v, struct vv_tier *r, uint64_t epoch)
 	if (rc == 0 && vv_tiers_copies(v))
 		set_due(r, epoch, &parts);
 	else if (rc && vv_tiers_is_first(v))
-		give_up(r, epoch);
+		warn_of(r, epoch);
+	if (rc || !vv_tiers_copies(v))
+		vv_reachable_fini(&parts);
 	vv_err_restore(&error);
 }
 
@@ -132,9 +161,86 @@ void vv_tiers_ranks_share_first(struct varve *v)
 	}
 	if (vv_comm_bcast(v->ctx.group->side, due, sizeof(due), 0) < 0)
 		return; /* the session's next call reports it */
+	for (size_t i = 0; i < t->n; i++) {
+		if (!due[i])
+			continue;
+		if (vv_group_spread_commit(&v->ctx, due[i]) < 0)
+			vv_err_clear(); /* sharing reports it */
+		share(v, &t->tier[i], due[i]);
+	}
+}
+
+/* ---- opening and closing --------------------------------------------------------------------- */
+
+/* A tier that rank 0 cannot reach is reported elsewhere. */
+static int check_one(struct varve *v, struct vv_tier *r)
+{
+	struct vv_group *g = v->ctx.group;
+	uint64_t reached = vv_tiers_is_first(v) && vv_tiers_make_store(r) == 0;
+	bool shared = true;
+	int rc = vv_group_sum(g, g->comm, 0, &reached, 1);
+
+	vv_err_clear();
+	if (rc || !reached)
+		return rc;
+	rc = vv_tiers_open_lineage(r, v->ctx.lineage.name);
+	vv_err_clear();
+	rc = vv_hosts_share(g, rc && !r->store ? NULL : r->store, v->ctx.lineage.name, &shared);
+	if (rc || shared)
+		return rc;
+	return vv_err_set(VV_EINVAL, "tiers: not all ranks reach one store as '%s': name a store that they share, such as a folder of a shared file system",
+			  r->set->url);
+}
+
+int vv_tiers_ranks_check(struct varve *v)
+{
+	struct vv_tiers *t = vv_tiers_of(v);
+	int rc = 0;
+
+	for (size_t i = 0; t && vv_tiers_are_local(v) && rc == 0 && i < t->n; i++)
+		rc = check_one(v, &t->tier[i]);
+	return rc;
+}
+
+void vv_tiers_ranks_finish(struct varve *v)
+{
+	struct vv_tiers *t = vv_tiers_of(v);
+	uint64_t bits = vv_tiers_ranks_failed(v), failed[VV_TIER_LIST_MAX] = { 0 };
+	sigset_t mask;
+
 	for (size_t i = 0; i < t->n; i++)
-		if (due[i])
-			share(v, &t->tier[i], due[i]);
+		failed[i] = bits >> i & 1;
+	if (vv_comm_allreduce(v->ctx.group->comm, failed, t->n, VARVE_SUM) < 0) {
+		vv_err_clear();
+		return;
+	}
+	vv_tiers_lock(t, &mask);
+	for (size_t i = 0; i < t->n; i++)
+		if (failed[i] && (t->tier[i].due || t->tier[i].copying) && vv_tiers_is_first(v))
+			give_up(&t->tier[i]);
+	vv_event_signal(&t->change); /* rank 0 looks at once */
+	vv_tiers_unlock(t, &mask);
+}
+
+bool vv_tiers_ranks_share_last(struct varve *v)
+{
+	struct vv_tiers *t = vv_tiers_of(v);
+	struct vv_tiers_plan *p = &t->plan;
+	uint64_t last[2] = { 0 };
+
+	if (vv_tiers_is_first(v) && v->tip.epoch) {
+		vv_tiers_ranks_plan(v, v->tip.epoch, 0, p);
+		last[0] = v->tip.epoch;
+		last[1] = p->due;
+	}
+	if (vv_comm_bcast(v->ctx.group->comm, last, sizeof(last), 0) < 0) {
+		vv_err_clear();
+		return false;
+	}
+	p->due = last[1];
+	t->planned = p->due ? last[0] : 0;
+	vv_tiers_ranks_share(v);
+	return p->due;
 }
 
 /* ---- a copy ---------------------------------------------------------------------------------- */
@@ -149,35 +255,44 @@ void vv_tiers_ranks_take(struct vv_tier *r)
 	r->has_parts = false;
 }
 
-/* A node that fails tries again with the next epoch. So this ends when all have come, when a newer
- * epoch takes the place of this one, or with the session. */
-static int await_others(struct vv_tier *r, const struct vv_copy_request *q, uint64_t epoch)
+struct waiting {
+	struct vv_tier *tier;
+	uint64_t epoch;
+	double pause;
+	bool gave_up;
+};
+
+/* The others copy their layers meanwhile. */
+static int wait_for_others(void *arg)
 {
-	double pause = PAUSE_LEAST;
+	struct waiting *w = arg;
+	struct vv_tiers *t = w->tier->all;
+	uint32_t looked = vv_event_count(&t->change);
+	sigset_t mask;
 
-	for (;;) {
-		uint32_t looked = vv_event_count(&r->all->change);
-		enum vv_copy_parts_state state;
-		int rc = vv_copy_parts_commit(q, epoch, &state);
-
-		if (rc || state != VV_COPY_PARTS_MISSING)
-			return rc ? rc : state == VV_COPY_PARTS_OVERTAKEN;
-		if (atomic_load(&r->all->stop))
-			return vv_err_set(VV_EBUSY, "not all ranks have copied their layers");
-		vv_event_wait_for(&r->all->change, looked, pause);
-		pause = pause * 2 < PAUSE_MOST ? pause * 2 : PAUSE_MOST;
-	}
+	vv_tiers_lock(t, &mask);
+	w->gave_up = w->tier->given_up == w->epoch;
+	vv_tiers_unlock(t, &mask);
+	if (w->gave_up || atomic_load(&t->stop))
+		return vv_err_set(VV_EBUSY, "not all ranks have copied their layers");
+	vv_event_wait_for(&t->change, looked, w->pause);
+	w->pause = w->pause * 2 < PAUSE_MOST ? w->pause * 2 : PAUSE_MOST;
+	return 0;
 }
 
 int vv_tiers_ranks_copy(struct vv_tier *r, uint64_t epoch, struct vv_store *from, struct vv_store *to, struct vv_pool *pool)
 {
 	struct vv_lineage lin;
 	struct vv_copy_request q = { .from = &lin, .to = to, .stop = &r->all->stop, .pool = pool };
+	struct waiting w = { .tier = r, .epoch = epoch, .pause = PAUSE_LEAST };
 	int rc = vv_catalog_open(from, r->all->name, false, &lin);
 
 	if (rc == 0)
 		rc = vv_copy_parts_run(&q, epoch, &r->taken);
 	if (rc == 0 && vv_tiers_is_first(r->all->v))
-		rc = await_others(r, &q, epoch);
-	return rc;
+		rc = vv_copy_parts_commit(&q, epoch, wait_for_others, &w);
+	if (!w.gave_up)
+		return rc;
+	vv_log_warn("tier '%s' gets no copy of epoch %" PRIu64 " of '%s': another rank could not copy its layers", r->set->url, epoch, r->all->name);
+	return 1;
 }

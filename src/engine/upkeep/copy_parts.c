@@ -9,7 +9,10 @@
 #include <pthread.h>
 #include <string.h>
 
-enum { REMOTE_COPIES = 8 }; /* layers at a time, each with parts in memory */
+enum {
+	REMOTE_COPIES = 8, /* layers at a time, each with parts in memory */
+	LOOKS = 8,         /* while the epoch's own layers, of an earlier copy, are there and older ones are not */
+};
 
 struct parts_copier {
 	const struct vv_copy_request *q;
@@ -20,6 +23,7 @@ struct parts_copier {
 	bool own;                  /* copies the layers of the epoch itself, else the older ones */
 	pthread_mutex_t lock;
 	struct vv_err_state failure;
+	unsigned looks;
 };
 
 static int open_target(struct parts_copier *k)
@@ -142,35 +146,13 @@ int vv_copy_parts_run(const struct vv_copy_request *q, uint64_t epoch, const str
 
 /* ---- the commit -------------------------------------------------------------------------------- */
 
-static bool has_newer(const struct vv_listing *l, uint64_t epoch, uint32_t rank)
-{
-	for (size_t i = 0; i < l->n_layers; i++)
-		if (vv_run_epoch(l->layer[i].layer) > epoch && vv_run_rank(l->layer[i].layer) == rank)
-			return true;
-	return false;
-}
-
-/* Are the epoch's own layers there? A storage node that has begun a newer epoch has left this one. */
-static enum vv_copy_parts_state look(const struct parts_copier *k)
-{
-	enum vv_copy_parts_state state = VV_COPY_PARTS_COMMITTED;
-
-	for (uint32_t r = 0; r < k->commit.n_ranks; r++) {
-		if (vv_catalog_has_layer(&k->listing, vv_run_layer(k->commit.epoch, r)))
-			continue;
-		if (has_newer(&k->listing, k->commit.epoch, r))
-			return VV_COPY_PARTS_OVERTAKEN;
-		state = VV_COPY_PARTS_MISSING;
-	}
-	return state;
-}
-
-static enum vv_copy_parts_state not_whole(const struct parts_copier *k)
+/* Are the epoch's own layers there? */
+static bool has_own_layers(const struct parts_copier *k)
 {
 	for (uint32_t r = 0; r < k->commit.n_ranks; r++)
-		if (has_newer(&k->listing, k->commit.epoch, r))
-			return VV_COPY_PARTS_OVERTAKEN;
-	return VV_COPY_PARTS_MISSING;
+		if (!vv_catalog_has_layer(&k->listing, vv_run_layer(k->commit.epoch, r)))
+			return false;
+	return true;
 }
 
 /* *whole: the layer is there, it is the right one, and it has all needed bytes. */
@@ -220,52 +202,64 @@ static int put_labels(const struct parts_copier *k)
 	return rc;
 }
 
-static int commit_locked(struct parts_copier *k, enum vv_copy_parts_state *state)
+static int sweep(const struct parts_copier *k)
 {
-	bool whole = false;
-	int rc;
+	int rc = vv_store_sweep(k->to.store, k->to.name);
+
+	return rc ? rc : vv_catalog_each_folder(&k->to, vv_store_sweep);
+}
+
+/* Under the lock. Copies that were killed have left unfinished files. */
+static int commit_whole(struct parts_copier *k, struct vv_lock *lock, bool *whole)
+{
+	int rc = sweep(k);
 
 	vv_catalog_listing_fini(&k->listing);
-	rc = vv_catalog_list(&k->to, 0, &k->listing);
 	if (rc == 0)
-		rc = check_whole(k, &whole);
-	if (rc == 0 && !whole)
-		*state = not_whole(k);
-	if (rc || !whole)
+		rc = vv_catalog_list(&k->to, 0, &k->listing);
+	if (rc == 0)
+		rc = check_whole(k, whole);
+	if (rc || !*whole)
 		return rc;
 	vv_test_point("parts-whole");
 	rc = put_labels(k);
+	if (rc == 0)
+		rc = vv_store_held(lock);
 	return rc ? rc : vv_catalog_put_commit(&k->to, &k->commit);
 }
 
-static int commit(struct parts_copier *k, enum vv_copy_parts_state *state)
+static int try_commit(struct parts_copier *k, bool *done)
 {
 	struct vv_lock *lock = NULL;
 	char object[VV_NAME_MAX];
-	int rc = vv_catalog_list(&k->to, k->commit.epoch, &k->listing);
+	int rc;
 
-	if (rc)
+	*done = false;
+	vv_catalog_listing_fini(&k->listing);
+	rc = vv_catalog_list(&k->to, k->commit.epoch, &k->listing);
+	if (rc || !has_own_layers(k))
 		return rc;
-	*state = look(k);
-	if (*state != VV_COPY_PARTS_COMMITTED)
-		return 0;
 	vv_name_lock(object, k->to.name);
 	rc = vv_store_lock(k->q->to, object, &lock);
 	if (rc == 0)
-		rc = commit_locked(k, state);
+		rc = commit_whole(k, lock, done);
 	vv_store_unlock(lock);
+	if (rc == 0 && !*done && ++k->looks == LOOKS)
+		rc = vv_err_set(VV_EBUSY, "layers in '%s' were removed while others were copied there", k->to.store->url);
 	return rc;
 }
 
-int vv_copy_parts_commit(const struct vv_copy_request *q, uint64_t epoch, enum vv_copy_parts_state *state)
+int vv_copy_parts_commit(const struct vv_copy_request *q, uint64_t epoch, int (*wait)(void *arg), void *arg)
 {
 	struct parts_copier k = { .q = q };
-	bool there = false;
-	int rc = open_both(&k, epoch, &there);
+	bool done = false;
+	int rc = open_both(&k, epoch, &done);
 
-	*state = VV_COPY_PARTS_COMMITTED;
-	if (rc == 0 && !there)
-		rc = commit(&k, state);
+	while (rc == 0 && !done) {
+		rc = try_commit(&k, &done);
+		if (rc == 0 && !done)
+			rc = wait(arg);
+	}
 	close_both(&k);
 	return rc;
 }

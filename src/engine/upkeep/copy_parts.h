@@ -12,12 +12,8 @@
  * number, or another lineage of this name. */
 int vv_copy_parts_run(const struct vv_copy_request *q, uint64_t epoch, const struct vv_reachable *parts);
 
-enum vv_copy_parts_state {
-	VV_COPY_PARTS_COMMITTED,
-	VV_COPY_PARTS_MISSING,   /* not all layers are there yet */
-	VV_COPY_PARTS_OVERTAKEN, /* a storage node has copied a newer epoch in place of this one */
-};
-/* Commits the epoch at the destination if all that it needs is there. */
-int vv_copy_parts_commit(const struct vv_copy_request *q, uint64_t epoch, enum vv_copy_parts_state *state);
+/* Commits the epoch at the destination when all that it needs is there. Calls `wait` before each
+ * further look, until that returns an error. No storage node may copy another epoch meanwhile. */
+int vv_copy_parts_commit(const struct vv_copy_request *q, uint64_t epoch, int (*wait)(void *arg), void *arg);
 
 #endif

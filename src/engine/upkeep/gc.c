@@ -230,23 +230,16 @@ static int rewrite(const struct vv_lineage *lin, const struct vv_reachable_layer
 	return later ? 0 : rc;
 }
 
-/* Does the layer stay, whatever is needed of it? */
-static bool is_out_of_reach(const struct vv_reachable *r, uint64_t layer)
-{
-	return vv_run_epoch(layer) <= r->floor || (r->ceiling && vv_run_epoch(layer) > r->ceiling);
-}
-
-static int treat(const struct vv_reachable *r, const struct vv_reachable_layer *l, uint64_t newest, enum vv_gc_effort effort,
+static int treat(const struct vv_lineage *lin, const struct vv_reachable_layer *l, uint64_t floor, uint64_t newest, enum vv_gc_effort effort,
 		 const struct vv_progress *progress, struct vv_gc_report *out)
 {
-	const struct vv_lineage *lin = r->lin;
 	bool dry_run = effort == VV_GC_DRY_RUN;
 	struct vv_compact_plan plan = { 0 };
 	uint64_t size = l->size;
 	int rc;
 
 	out->bytes_before += l->size;
-	if (is_out_of_reach(r, l->layer)) {
+	if (vv_run_epoch(l->layer) <= floor) {
 		out->kept++;
 		out->bytes_after += size;
 		out->bytes_needed += size;
@@ -343,7 +336,7 @@ int vv_gc_sweep(const struct vv_lineage *lin, const struct vv_listing *l, const 
 	if (rc == 0)
 		rc = sweep_parity(lin, l, r, effort, out);
 	for (size_t i = 0; rc == 0 && i < r->n; i++) {
-		rc = treat(r, &r->v[i], newest, effort, progress, out);
+		rc = treat(lin, &r->v[i], r->floor, newest, effort, progress, out);
 		vv_progress_report(progress, out->bytes_before, bytes);
 	}
 	if (rc == 0 && !dry_run)
@@ -353,8 +346,8 @@ int vv_gc_sweep(const struct vv_lineage *lin, const struct vv_listing *l, const 
 	return rc;
 }
 
-static int run(const struct vv_lineage *lin, uint64_t floor, uint64_t ceiling, enum vv_gc_effort effort, const struct vv_progress *progress,
-	       struct vv_gc_report *out)
+int vv_gc_run(const struct vv_lineage *lin, uint64_t floor, enum vv_gc_effort effort, const struct vv_progress *progress,
+	      struct vv_gc_report *out)
 {
 	struct vv_gc_report report = { 0 };
 	struct vv_listing l = { 0 };
@@ -366,7 +359,6 @@ static int run(const struct vv_lineage *lin, uint64_t floor, uint64_t ceiling, e
 	if (rc == 0)
 		rc = vv_reachable_init(&r, lin, &l);
 	r.floor = floor;
-	r.ceiling = ceiling;
 	if (rc == 0)
 		rc = mark(&r, &l, progress);
 	if (rc == 0)
@@ -380,15 +372,4 @@ static int run(const struct vv_lineage *lin, uint64_t floor, uint64_t ceiling, e
 	if (rc == 0)
 		*out = report;
 	return rc;
-}
-
-int vv_gc_run(const struct vv_lineage *lin, uint64_t floor, enum vv_gc_effort effort, const struct vv_progress *progress,
-	      struct vv_gc_report *out)
-{
-	return run(lin, floor, 0, effort, progress, out);
-}
-
-int vv_gc_run_up_to(const struct vv_lineage *lin, uint64_t ceiling, enum vv_gc_effort effort, struct vv_gc_report *out)
-{
-	return run(lin, 0, ceiling, effort, NULL, out);
 }

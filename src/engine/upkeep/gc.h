@@ -39,8 +39,6 @@ enum vv_gc_effort {
  * rewritten. */
 int vv_gc_run(const struct vv_lineage *lin, uint64_t floor, enum vv_gc_effort effort, const struct vv_progress *progress,
 	      struct vv_gc_report *out);
-/* The same, but layers of epochs above `ceiling` stay: others copy them here. */
-int vv_gc_run_up_to(const struct vv_lineage *lin, uint64_t ceiling, enum vv_gc_effort effort, struct vv_gc_report *out);
 /* Layers under parity stay as they are while any layer of their epoch is needed, here or in another
  * store (r->others). */
 void vv_gc_keep_sets(struct vv_reachable *r, const struct vv_listing *l);

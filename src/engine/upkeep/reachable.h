@@ -22,7 +22,6 @@ struct vv_reachable {
 	struct vv_reachable_layer *v; /* ascending */
 	size_t n, cap;
 	uint64_t floor; /* all layers of epochs up to this one are needed; 0: no floor */
-	uint64_t ceiling; /* all layers of epochs above this one are needed; 0: no ceiling */
 	/* Epochs, ascending, that other stores need: parity over their layers stays. */
 	const uint64_t *others;
 	size_t n_others;

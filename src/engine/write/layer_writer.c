@@ -133,7 +133,7 @@ static int align(struct vv_layer_writer *p, size_t len, uint32_t tag)
 	uint64_t unit = p->put->unit, gap = unit ? -(VV_LAYER_HEADER + p->pos) % unit : 0, left_out = p->pos - p->st.bytes_new;
 	int rc;
 
-	if (!gap || gap > MOST || len % unit || tag >= VV_NO_TAG || (p->claims && !p->claims->kept_promises) || left_out > p->pos / SHARE)
+	if (!gap || gap > MOST || len % unit || tag == VV_NO_TAG || (p->claims && !p->claims->kept_promises) || left_out > p->pos / SHARE)
 		return 0;
 	rc = vv_block_writer_add(p->block_writer, zeros, (size_t)gap, NULL, VV_NO_TAG, false);
 	p->pos += gap;

@@ -10,6 +10,7 @@
 #include "support/place.h"
 #include "support/threadcomm.h"
 #include <inttypes.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -233,11 +234,81 @@ static void history(uint64_t number)
 	run();
 }
 
+/* ---- single cases ------------------------------------------------------------------------------------------------------------------ */
+
+static void clear(void)
+{
+	char name[32];
+
+	place_path(far, "far");
+	place_remove(far);
+	for (int i = 0; i < NODES_MOST; i++) {
+		snprintf(name, sizeof(name), "node%d", i);
+		place_path(node[i], name);
+		place_remove(node[i]);
+		place_make_dir(node[i]);
+	}
+	*noted = (struct acknowledged){ 0 };
+	job = (struct job){ .ranks_per_node = 1 };
+}
+
+static _Atomic int damaged;
+
+static void damage_a_layer(const char *name)
+{
+	char path[PLACE_MAX + 64];
+	uint8_t *bytes;
+	size_t n;
+
+	if (strcmp(name, "tier-begun") != 0 || atomic_fetch_add(&damaged, 1))
+		return;
+	snprintf(path, sizeof(path), "%s/job/00000000/0000000002.r1.layer", node[1]);
+	bytes = place_read(path, &n);
+	for (size_t i = 64; i + 64 < n; i += 64)
+		bytes[i] ^= 1;
+	place_write(path, bytes, n);
+	free(bytes);
+}
+
+/* One rank cannot copy its layer: nobody waits for it, neither at the end nor with the next epochs. */
+static void test_failure(void)
+{
+	size_t count;
+
+	for (int epochs = 2; epochs <= 8; epochs += 6) {
+		clear();
+		atomic_store(&damaged, 0);
+		snprintf(job.options, sizeof(job.options), "log=error,tiers='%s every=2'", far);
+		job.epochs = epochs;
+		job.first = 1;
+		must_begin("a rank cannot copy, %d epochs", epochs);
+		vv_stage_hook = damage_a_layer;
+		threadcomm_run(RANKS, live, NULL);
+		vv_stage_hook = NULL;
+		MUST(atomic_load(&damaged) > 0);
+		MUST(newest_in_tier(&count) == (epochs == 2 ? 0 : 8));
+	}
+}
+
+static void open_private(const struct varve_comm *comm, void *arg)
+{
+	varve *v = NULL;
+
+	(void)arg;
+	MUST(unshare(CLONE_FS) == 0 && chdir(node[comm->rank]) == 0);
+	MUST(varve_open_comm(comm, node[comm->rank], "job", "log=error,tiers='private every=1'", &v) == VARVE_EINVAL);
+	MUST(comm->rank || strstr(varve_last_error(), "not all ranks reach one store"));
+}
+
 int main(int argc, char **argv)
 {
 	noted = mmap(NULL, sizeof(*noted), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(noted != MAP_FAILED);
 	for (uint64_t i = 1; i <= HISTORIES; i++)
 		history(argc > 1 ? strtoull(argv[1], NULL, 0) + i : i * 1001);
+	test_failure();
+	clear();
+	must_begin("a tier for each rank");
+	threadcomm_run(RANKS, open_private, NULL);
 	return 0;
 }
