@@ -24,8 +24,9 @@ static bool is_on_other_stack(void)
 	return other;
 }
 
-/* The lowest of the upper slots whose calls were left by siglongjmp; t->depth if there is none. Such
- * a call began deeper in the stack, or in the same place. One that began nearby may be found later. */
+/* Returns the lowest of the upper slots whose calls were left by siglongjmp, t->depth if there is
+ * none. Such a call began deeper in the stack, or in the same place. A call that began nearby may be
+ * in progress, so it is kept until a later call shows that it was left. */
 static unsigned find_left(const struct vv_thread *t, uintptr_t frame)
 {
 	unsigned left = t->depth, i = t->depth < VV_THREAD_SLOTS ? t->depth : VV_THREAD_SLOTS;
@@ -41,7 +42,7 @@ static unsigned find_left(const struct vv_thread *t, uintptr_t frame)
 	return left;
 }
 
-static void drop_left(struct vv_thread *t, uintptr_t frame)
+static void end_left(struct vv_thread *t, uintptr_t frame)
 {
 	unsigned left = find_left(t, frame);
 
@@ -52,15 +53,15 @@ static void drop_left(struct vv_thread *t, uintptr_t frame)
 	t->depth = left;
 }
 
-void vv_kernel_writes_enter(uintptr_t lo, uintptr_t hi, const void *frame)
+void vv_kernel_writes_enter(uintptr_t lo, uintptr_t hi, const void *frame, bool drop_left)
 {
 	struct vv_thread *t = vv_thread_self();
 	unsigned i;
 
 	if (!t)
 		return;
-	if (t->depth && frame)
-		drop_left(t, (uintptr_t)frame);
+	if (t->depth && frame && drop_left)
+		end_left(t, (uintptr_t)frame);
 	i = t->depth++;
 	if (i >= VV_THREAD_SLOTS)
 		return;

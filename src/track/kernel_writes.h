@@ -3,11 +3,13 @@
 #ifndef VV_TRACK_KERNEL_WRITES_H
 #define VV_TRACK_KERNEL_WRITES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Calls nest. Ranges beyond VV_THREAD_SLOTS are not published. frame: a variable in the frame of the
- * call, one for each of its ranges; NULL: the call is never left by siglongjmp. */
-void vv_kernel_writes_enter(uintptr_t lo, uintptr_t hi, const void *frame);
+ * call; NULL: the call is never left by siglongjmp. drop_left: calls that were left are ended first.
+ * Only for the first range of a call: further ones have its frame, too. */
+void vv_kernel_writes_enter(uintptr_t lo, uintptr_t hi, const void *frame, bool drop_left);
 void vv_kernel_writes_leave(void);
 void vv_kernel_writes_each(void (*fn)(void *arg, uintptr_t lo, uintptr_t hi), void *arg);
 

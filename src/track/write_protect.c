@@ -576,18 +576,18 @@ static void ask_between(uintptr_t lo, uintptr_t hi)
 	}
 }
 
-void vv_write_protect_begin_call(const void *p, size_t n, const void *frame)
+void vv_write_protect_begin_call(const void *p, size_t n, const void *frame, bool drop_left)
 {
 	uintptr_t mask = vv_memory_page() - 1, lo = (uintptr_t)p & ~mask, hi;
 
 	hi = n > UINTPTR_MAX - mask - (uintptr_t)p ? ~mask : ((uintptr_t)p + n + mask) & ~mask;
-	vv_kernel_writes_enter(lo, hi, frame);
+	vv_kernel_writes_enter(lo, hi, frame, drop_left);
 	ask_between(lo, hi);
 }
 
 void vv_write_protect_begin_syscall(const void *p, size_t n)
 {
-	vv_write_protect_begin_call(p, n, NULL);
+	vv_write_protect_begin_call(p, n, NULL, false);
 }
 
 void vv_write_protect_before_free(const void *p, size_t n)

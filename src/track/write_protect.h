@@ -62,8 +62,9 @@ void vv_write_protect_note_mprotect(const void *p, size_t n);
  * would. The pages are not protected again until vv_write_protect_end_syscall. Calls nest, and cost
  * a few stores if nothing is write-protected. Safe in signal handlers. */
 void vv_write_protect_begin_syscall(const void *p, size_t n);
-/* The same for a call that a signal handler may leave by siglongjmp. frame: as in kernel_writes.h */
-void vv_write_protect_begin_call(const void *p, size_t n, const void *frame);
+/* The same for a call that a signal handler may leave by siglongjmp. frame, drop_left: as in
+ * kernel_writes.h */
+void vv_write_protect_begin_call(const void *p, size_t n, const void *frame, bool drop_left);
 void vv_write_protect_end_syscall(void);
 /* Calls fn(arg, lo, hi), in pages, for every range inside a vv_write_protect_begin_syscall at this
  * moment. It also reports pages that stayed unprotected for that reason, until

@@ -8,12 +8,13 @@
 #include <dlfcn.h>
 #include <setjmp.h>
 
-enum { ROUNDS = 20, STACK = 256 << 10 };
+enum { ROUNDS = 20, PAGES = 4, STACK = 256 << 10 };
 
 static sigjmp_buf out;
 static int empty[2], full[2];
 static char *memory;
 static size_t page, inside;
+static unsigned pages; // a bit for each page of memory
 
 static void count(void *arg, uintptr_t lo, uintptr_t hi)
 {
@@ -45,9 +46,26 @@ static void read_and_count(int sig)
 	inside = n > inside ? n : inside;
 }
 
+static void add_page(void *arg, uintptr_t lo, uintptr_t hi)
+{
+	for (size_t i = 0; i < PAGES; i++)
+		*(unsigned *)arg |= (unsigned)(lo <= (uintptr_t)memory + i * page && (uintptr_t)memory + i * page < hi) << i;
+}
+
+static void note_pages(int sig)
+{
+	(void)sig;
+	vv_write_protect_each_syscall(add_page, &pages);
+}
+
 static void alarm_soon(int again_us)
 {
 	CHECK_EQ(setitimer(ITIMER_REAL, &(struct itimerval){ .it_value.tv_usec = 3000, .it_interval.tv_usec = again_us }, NULL), 0);
+}
+
+static void alarm_off(void)
+{
+	CHECK_EQ(setitimer(ITIMER_REAL, &(struct itimerval){ 0 }, NULL), 0);
 }
 
 // Both calls are in the same place of the stack.
@@ -71,7 +89,7 @@ static void leave_deeper(int levels)
 	volatile char some[512];
 
 	if (levels > 0) {
-		some[0] = 1; // it is read behind the call, which so is none at the end
+		some[0] = 1; // it is read after the call, so this is no tail call
 		leave_deeper(levels - some[0]);
 		CHECK_EQ(some[0], 1);
 		return;
@@ -96,6 +114,62 @@ static void test_left(void)
 	CHECK_EQ(announced(), 0);
 }
 
+static void note_from_now(void)
+{
+	pages = 0;
+	CHECK_EQ(sigaction(SIGALRM, &(struct sigaction){ .sa_handler = note_pages }, NULL), 0);
+	alarm_soon(50000); // the first may come before the call
+}
+
+// Calls of several ranges, in the place of the stack where a call of one range was left.
+static void receive_after_read(int socket)
+{
+	socklen_t *len = (void *)(memory + 2 * page);
+
+	if (!sigsetjmp(out, 1)) {
+		alarm_soon(0);
+		(void)!read(empty[0], memory + 3 * page, 1);
+	}
+	note_from_now();
+	*len = sizeof(struct sockaddr_storage);
+	CHECK(recvfrom(socket, memory, page, 0, (struct sockaddr *)(memory + page), len) == -1 && errno == EINTR);
+	CHECK_EQ(pages & 7, 7);
+}
+
+static void select_after_poll(void)
+{
+	fd_set *in = (void *)memory, *out_of = (void *)(memory + page);
+	struct timeval *most = (void *)(memory + 2 * page);
+	struct pollfd *none = (void *)(memory + 3 * page);
+
+	none->fd = -1;
+	if (!sigsetjmp(out, 1)) {
+		alarm_soon(0);
+		(void)!poll(none, 1, -1);
+	}
+	note_from_now();
+	FD_ZERO(in);
+	FD_ZERO(out_of);
+	*most = (struct timeval){ .tv_sec = 60 };
+	CHECK(select(1, in, out_of, NULL, most) == -1 && errno == EINTR);
+	CHECK_EQ(pages & 7, 7);
+}
+
+static void test_several_ranges(void)
+{
+	int ends[2];
+
+	CHECK_EQ(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0);
+	CHECK_EQ(sigaction(SIGALRM, &(struct sigaction){ .sa_handler = jump_out }, NULL), 0);
+	receive_after_read(ends[0]);
+	CHECK_EQ(sigaction(SIGALRM, &(struct sigaction){ .sa_handler = jump_out }, NULL), 0);
+	select_after_poll();
+	alarm_off();
+	CHECK(close(ends[0]) == 0 && close(ends[1]) == 0);
+	leave_read(false);
+	CHECK_EQ(announced(), 0);
+}
+
 // The stack of the handler lies above that of the thread.
 static void *interrupted(void *arg)
 {
@@ -108,7 +182,7 @@ static void *interrupted(void *arg)
 	CHECK_EQ(pthread_sigmask(SIG_UNBLOCK, &set, NULL), 0);
 	alarm_soon(50000); // the first may come before it reads
 	CHECK(read(empty[0], memory, 1) == -1 && errno == EINTR);
-	CHECK_EQ(setitimer(ITIMER_REAL, &(struct itimerval){ 0 }, NULL), 0);
+	alarm_off();
 	return NULL;
 }
 
@@ -139,9 +213,10 @@ int main(void)
 	if (dlsym(RTLD_DEFAULT, "read") == dlsym(RTLD_NEXT, "read"))
 		SKIP("this build does not stand in front of the C library");
 	page = (size_t)sysconf(_SC_PAGESIZE);
-	memory = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memory = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(memory != MAP_FAILED && pipe(empty) == 0 && pipe(full) == 0);
 	test_left();
+	test_several_ranges();
 	test_other_stack();
 	return 0;
 }

@@ -18,9 +18,9 @@ static void ignore_range(const void *p, size_t n)
 	(void)p, (void)n;
 }
 
-static void ignore_call(const void *p, size_t n, const void *frame)
+static void ignore_call(const void *p, size_t n, const void *frame, bool drop_left)
 {
-	(void)p, (void)n, (void)frame;
+	(void)p, (void)n, (void)frame, (void)drop_left;
 }
 
 static void ignore(void)
@@ -170,7 +170,7 @@ void vv_wrap_add_iov(struct vv_wrap_ranges *r, const struct iovec *iov, size_t n
 void vv_wrap_enter_all(struct vv_wrap_ranges *r)
 {
 	for (size_t i = 0; i < r->n; i++)
-		r->at[i].entered = vv_wrap_enter(r->at[i].lo, r->at[i].hi - r->at[i].lo, (uintptr_t)&r->at[i]);
+		r->at[i].entered = vv_wrap_enter(r->at[i].lo, r->at[i].hi - r->at[i].lo, (uintptr_t)r, i == 0);
 }
 
 void vv_wrap_leave_all(struct vv_wrap_ranges *r)

@@ -91,16 +91,16 @@ extern char *(*vv_wrap_given)(char *theirs, uintptr_t caller);
 
 #define REAL(name) ((__typeof__(name) *)vv_wrap_real(VV_WRAP_##name))
 
-/* The range [p, p+n), cut at the end of the address space. frame: see kernel_writes.h */
-static inline const struct vv_interpose_table *vv_wrap_enter(uintptr_t p, size_t n, uintptr_t frame)
+/* The range [p, p+n), cut at the end of the address space. frame, drop_left: see kernel_writes.h */
+static inline const struct vv_interpose_table *vv_wrap_enter(uintptr_t p, size_t n, uintptr_t frame, bool drop_left)
 {
 	const struct vv_interpose_table *engine = ENGINE;
 	if (p == 0 || n == 0)
 		return NULL;
-	/* Hides both, or the compiler would warn: it takes p as write-only, and frame is not set yet. */
+	/* Hides both from the compiler: it would warn that begin_call reads what is not set yet. */
 	__asm__("" : "+r"(p), "+r"(frame));
 	int saved = errno;
-	engine->begin_call((const void *)p, n < UINTPTR_MAX - p ? n : UINTPTR_MAX - p, (const void *)frame);
+	engine->begin_call((const void *)p, n < UINTPTR_MAX - p ? n : UINTPTR_MAX - p, (const void *)frame, drop_left);
 	errno = saved;
 	return engine;
 }
@@ -121,11 +121,11 @@ void vv_wrap_open_now(void);
 #define VV_WRAP_JOIN_(a, b) a##b
 #define VV_WRAP_JOIN(a, b) VV_WRAP_JOIN_(a, b)
 
-/* Until the end of the block the kernel may write [p, p+n). It is a cleanup, so that it also ends
+/* Until the end of the block the kernel may write [p, p+n), a call's only range. A cleanup also runs
  * when the thread is cancelled in the call: so these files are compiled with -fexceptions. */
 #define WRITES(p, n)                                                                                                   \
 	__attribute__((cleanup(vv_wrap_leave), unused)) const struct vv_interpose_table *VV_WRAP_JOIN(                 \
-		entered_, __LINE__) = vv_wrap_enter((uintptr_t)(p), n, (uintptr_t)&VV_WRAP_JOIN(entered_, __LINE__))
+		entered_, __LINE__) = vv_wrap_enter((uintptr_t)(p), n, (uintptr_t)&VV_WRAP_JOIN(entered_, __LINE__), true)
 #define WRITES_OBJECT(p) WRITES(p, sizeof(*(p)))
 
 /* Several ranges at once. A thread can announce only a few, so further ones are joined with the

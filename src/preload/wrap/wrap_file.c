@@ -214,8 +214,10 @@ ssize_t getdirentries64(int fd, char *buf, size_t n, off64_t *at)
 
 int name_to_handle_at(int dir, const char *path, struct file_handle *handle, int *mount, int flags)
 {
-	WRITES(handle, handle ? sizeof(*handle) + handle->handle_bytes : 0);
-	WRITES_OBJECT(mount);
+	RANGES(r);
+	vv_wrap_add(&r, handle, handle ? sizeof(*handle) + handle->handle_bytes : 0);
+	vv_wrap_add(&r, mount, sizeof(*mount));
+	vv_wrap_enter_all(&r);
 	return REAL(name_to_handle_at)(dir, path, handle, mount, flags);
 }
 

@@ -149,15 +149,19 @@ ssize_t msgrcv(int id, void *msg, size_t n, long type, int flags)
 
 ssize_t mq_receive(mqd_t queue, char *buf, size_t n, unsigned *priority)
 {
-	WRITES(buf, n);
-	WRITES_OBJECT(priority);
+	RANGES(r);
+	vv_wrap_add(&r, buf, n);
+	vv_wrap_add(&r, priority, sizeof(*priority));
+	vv_wrap_enter_all(&r);
 	return REAL(mq_receive)(queue, buf, n, priority);
 }
 
 ssize_t mq_timedreceive(mqd_t queue, char *buf, size_t n, unsigned *priority, const struct timespec *until)
 {
-	WRITES(buf, n);
-	WRITES_OBJECT(priority);
+	RANGES(r);
+	vv_wrap_add(&r, buf, n);
+	vv_wrap_add(&r, priority, sizeof(*priority));
+	vv_wrap_enter_all(&r);
 	return REAL(mq_timedreceive)(queue, buf, n, priority, until);
 }
 
@@ -194,15 +198,19 @@ ssize_t sendfile64(int out, int in, off64_t *at, size_t n)
 
 ssize_t splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t n, unsigned flags)
 {
-	WRITES_OBJECT(in_at);
-	WRITES_OBJECT(out_at);
+	RANGES(r);
+	vv_wrap_add(&r, in_at, sizeof(*in_at));
+	vv_wrap_add(&r, out_at, sizeof(*out_at));
+	vv_wrap_enter_all(&r);
 	return REAL(splice)(in, in_at, out, out_at, n, flags);
 }
 
 ssize_t copy_file_range(int in, off64_t *in_at, int out, off64_t *out_at, size_t n, unsigned flags)
 {
-	WRITES_OBJECT(in_at);
-	WRITES_OBJECT(out_at);
+	RANGES(r);
+	vv_wrap_add(&r, in_at, sizeof(*in_at));
+	vv_wrap_add(&r, out_at, sizeof(*out_at));
+	vv_wrap_enter_all(&r);
 	return REAL(copy_file_range)(in, in_at, out, out_at, n, flags);
 }
 

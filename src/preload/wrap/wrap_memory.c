@@ -38,8 +38,10 @@ void *mremap(void *addr, size_t n, size_t wanted, int flags, ...)
 	va_start(ap, flags);
 	void *target = va_arg(ap, void *);
 	va_end(ap);
-	WRITES(addr, n);
-	WRITES(target, flags & MREMAP_FIXED ? wanted : 0);
+	RANGES(r);
+	vv_wrap_add(&r, addr, n);
+	vv_wrap_add(&r, target, flags & MREMAP_FIXED ? wanted : 0);
+	vv_wrap_enter_all(&r);
 	ENGINE->note_mprotect(addr, n);
 	ENGINE->note_mprotect(target, flags & MREMAP_FIXED ? wanted : 0);
 	ENGINE->release_registered(addr, n);

@@ -37,19 +37,23 @@ static size_t set_size(int n)
 
 int select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)
 {
-	WRITES(in, set_size(n));
-	WRITES(out, set_size(n));
-	WRITES(except, set_size(n));
-	WRITES_OBJECT(timeout);
+	RANGES(r);
+	vv_wrap_add(&r, in, set_size(n));
+	vv_wrap_add(&r, out, set_size(n));
+	vv_wrap_add(&r, except, set_size(n));
+	vv_wrap_add(&r, timeout, sizeof(*timeout));
+	vv_wrap_enter_all(&r);
 	return REAL(select)(n, in, out, except, timeout);
 }
 
 int pselect(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout, const sigset_t *mask)
 {
 	sigset_t copy;
-	WRITES(in, set_size(n));
-	WRITES(out, set_size(n));
-	WRITES(except, set_size(n));
+	RANGES(r);
+	vv_wrap_add(&r, in, set_size(n));
+	vv_wrap_add(&r, out, set_size(n));
+	vv_wrap_add(&r, except, set_size(n));
+	vv_wrap_enter_all(&r);
 	return REAL(pselect)(n, in, out, except, timeout, vv_wrap_open(mask, &copy));
 }
 

@@ -18,15 +18,19 @@ pid_t waitpid(pid_t pid, int *status, int options)
 
 pid_t wait3(int *status, int options, struct rusage *usage)
 {
-	WRITES_OBJECT(status);
-	WRITES_OBJECT(usage);
+	RANGES(r);
+	vv_wrap_add(&r, status, sizeof(*status));
+	vv_wrap_add(&r, usage, sizeof(*usage));
+	vv_wrap_enter_all(&r);
 	return REAL(wait3)(status, options, usage);
 }
 
 pid_t wait4(pid_t pid, int *status, int options, struct rusage *usage)
 {
-	WRITES_OBJECT(status);
-	WRITES_OBJECT(usage);
+	RANGES(r);
+	vv_wrap_add(&r, status, sizeof(*status));
+	vv_wrap_add(&r, usage, sizeof(*usage));
+	vv_wrap_enter_all(&r);
 	return REAL(wait4)(pid, status, options, usage);
 }
 
@@ -116,8 +120,10 @@ int __getgroups_chk(int n, gid_t *list, size_t room)
 #if __GLIBC_PREREQ(2, 30)
 int getcpu(unsigned *cpu, unsigned *node)
 {
-	WRITES_OBJECT(cpu);
-	WRITES_OBJECT(node);
+	RANGES(r);
+	vv_wrap_add(&r, cpu, sizeof(*cpu));
+	vv_wrap_add(&r, node, sizeof(*node));
+	vv_wrap_enter_all(&r);
 	return REAL(getcpu)(cpu, node);
 }
 #endif
@@ -136,25 +142,31 @@ int sched_rr_get_interval(pid_t pid, struct timespec *interval)
 
 int getresuid(uid_t *real, uid_t *effective, uid_t *saved)
 {
-	WRITES_OBJECT(real);
-	WRITES_OBJECT(effective);
-	WRITES_OBJECT(saved);
+	RANGES(r);
+	vv_wrap_add(&r, real, sizeof(*real));
+	vv_wrap_add(&r, effective, sizeof(*effective));
+	vv_wrap_add(&r, saved, sizeof(*saved));
+	vv_wrap_enter_all(&r);
 	return REAL(getresuid)(real, effective, saved);
 }
 
 int getresgid(gid_t *real, gid_t *effective, gid_t *saved)
 {
-	WRITES_OBJECT(real);
-	WRITES_OBJECT(effective);
-	WRITES_OBJECT(saved);
+	RANGES(r);
+	vv_wrap_add(&r, real, sizeof(*real));
+	vv_wrap_add(&r, effective, sizeof(*effective));
+	vv_wrap_add(&r, saved, sizeof(*saved));
+	vv_wrap_enter_all(&r);
 	return REAL(getresgid)(real, effective, saved);
 }
 
 /* The head has a version and a process, the data two words for each of three sets. */
 int capget(void *head, void *data)
 {
-	WRITES(head, 2 * sizeof(uint32_t));
-	WRITES(data, 6 * sizeof(uint32_t));
+	RANGES(r);
+	vv_wrap_add(&r, head, 2 * sizeof(uint32_t));
+	vv_wrap_add(&r, data, 6 * sizeof(uint32_t));
+	vv_wrap_enter_all(&r);
 	return REAL(capget)(head, data);
 }
 
@@ -222,7 +234,9 @@ int ioctl(int fd, unsigned long request, ...)
 	void *arg = va_arg(ap, void *);
 	va_end(ap);
 	const struct ifconf *list = request == SIOCGIFCONF ? arg : NULL;
-	WRITES(arg, request_size(request));
-	WRITES(list ? list->ifc_buf : NULL, list && list->ifc_len > 0 ? (size_t)list->ifc_len : 0);
+	RANGES(r);
+	vv_wrap_add(&r, arg, request_size(request));
+	vv_wrap_add(&r, list ? list->ifc_buf : NULL, list && list->ifc_len > 0 ? (size_t)list->ifc_len : 0);
+	vv_wrap_enter_all(&r);
 	return REAL(ioctl)(fd, request, arg);
 }

@@ -22,17 +22,21 @@ ssize_t __recv_chk(int fd, void *buf, size_t n, size_t size, int flags)
 
 ssize_t recvfrom(int fd, void *buf, size_t n, int flags, __SOCKADDR_ARG addr, socklen_t *len)
 {
-	WRITES(buf, n);
-	WRITES(addr.__sockaddr__, room(addr.__sockaddr__, len));
-	WRITES_OBJECT(len);
+	RANGES(r);
+	vv_wrap_add(&r, buf, n);
+	vv_wrap_add(&r, addr.__sockaddr__, room(addr.__sockaddr__, len));
+	vv_wrap_add(&r, len, sizeof(*len));
+	vv_wrap_enter_all(&r);
 	return REAL(recvfrom)(fd, buf, n, flags, addr, len);
 }
 
 ssize_t __recvfrom_chk(int fd, void *buf, size_t n, size_t size, int flags, __SOCKADDR_ARG addr, socklen_t *len)
 {
-	WRITES(buf, n);
-	WRITES(addr.__sockaddr__, room(addr.__sockaddr__, len));
-	WRITES_OBJECT(len);
+	RANGES(r);
+	vv_wrap_add(&r, buf, n);
+	vv_wrap_add(&r, addr.__sockaddr__, room(addr.__sockaddr__, len));
+	vv_wrap_add(&r, len, sizeof(*len));
+	vv_wrap_enter_all(&r);
 	return REAL(__recvfrom_chk)(fd, buf, n, size, flags, addr, len);
 }
 
@@ -74,36 +78,46 @@ int sendmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags)
 
 int accept(int fd, __SOCKADDR_ARG addr, socklen_t *len)
 {
-	WRITES(addr.__sockaddr__, room(addr.__sockaddr__, len));
-	WRITES_OBJECT(len);
+	RANGES(r);
+	vv_wrap_add(&r, addr.__sockaddr__, room(addr.__sockaddr__, len));
+	vv_wrap_add(&r, len, sizeof(*len));
+	vv_wrap_enter_all(&r);
 	return REAL(accept)(fd, addr, len);
 }
 
 int accept4(int fd, __SOCKADDR_ARG addr, socklen_t *len, int flags)
 {
-	WRITES(addr.__sockaddr__, room(addr.__sockaddr__, len));
-	WRITES_OBJECT(len);
+	RANGES(r);
+	vv_wrap_add(&r, addr.__sockaddr__, room(addr.__sockaddr__, len));
+	vv_wrap_add(&r, len, sizeof(*len));
+	vv_wrap_enter_all(&r);
 	return REAL(accept4)(fd, addr, len, flags);
 }
 
 int getsockname(int fd, __SOCKADDR_ARG addr, socklen_t *len)
 {
-	WRITES(addr.__sockaddr__, room(addr.__sockaddr__, len));
-	WRITES_OBJECT(len);
+	RANGES(r);
+	vv_wrap_add(&r, addr.__sockaddr__, room(addr.__sockaddr__, len));
+	vv_wrap_add(&r, len, sizeof(*len));
+	vv_wrap_enter_all(&r);
 	return REAL(getsockname)(fd, addr, len);
 }
 
 int getpeername(int fd, __SOCKADDR_ARG addr, socklen_t *len)
 {
-	WRITES(addr.__sockaddr__, room(addr.__sockaddr__, len));
-	WRITES_OBJECT(len);
+	RANGES(r);
+	vv_wrap_add(&r, addr.__sockaddr__, room(addr.__sockaddr__, len));
+	vv_wrap_add(&r, len, sizeof(*len));
+	vv_wrap_enter_all(&r);
 	return REAL(getpeername)(fd, addr, len);
 }
 
 int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 {
-	WRITES(value, room(value, len));
-	WRITES_OBJECT(len);
+	RANGES(r);
+	vv_wrap_add(&r, value, room(value, len));
+	vv_wrap_add(&r, len, sizeof(*len));
+	vv_wrap_enter_all(&r);
 	return REAL(getsockopt)(fd, level, name, value, len);
 }
 

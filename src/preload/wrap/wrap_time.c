@@ -36,8 +36,10 @@ int gettimeofday(struct timeval *now, void *zone)
 	if (rc == 0 || errno != EFAULT)
 		return rc;
 	errno = saved;
-	WRITES_OBJECT(now);
-	WRITES(zone, sizeof(struct timezone));
+	RANGES(r);
+	vv_wrap_add(&r, now, sizeof(*now));
+	vv_wrap_add(&r, zone, sizeof(struct timezone));
+	vv_wrap_enter_all(&r);
 	return REAL(gettimeofday)(now, zone);
 }
 
