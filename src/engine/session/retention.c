@@ -68,14 +68,15 @@ static bool is_exempt(const struct varve *v, uint64_t epoch)
 	return false;
 }
 
-/* Exempt epochs are not dropped, and are not part of `keep`. */
+/* Exempt epochs are not dropped, and are not part of `keep`. Nor are failed ones: vv_tip_sweep removes
+ * their records. */
 static void skip_exempt(struct varve *v)
 {
 	struct vv_listing *l = &v->retention->live;
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->n_epochs; i++)
-		if (!is_exempt(v, l->epoch[i]))
+		if (!is_exempt(v, l->epoch[i]) && !vv_tip_has_failed(v, l->epoch[i]))
 			l->epoch[n++] = l->epoch[i];
 	l->n_epochs = n;
 }
@@ -182,7 +183,7 @@ static int drop(struct varve *v, uint64_t epoch)
 	uint64_t bytes = 0, here = split ? bytes_here(v, epoch) : 0;
 	int rc = vv_catalog_drop_epoch(&v->ctx.lineage, epoch, &bytes);
 
-	if (rc == VV_ENOENT) { /* a failed epoch that was listed until the store let its record go */
+	if (rc == VV_ENOENT) { /* its record was removed meanwhile */
 		vv_err_clear();
 		return 0;
 	}

@@ -70,7 +70,7 @@ void vv_tip_continue(struct varve *v, uint64_t epoch, struct vv_run_table *table
 	v->tip.epoch = epoch;
 	v->newest = epoch;
 	v->tip.continued = epoch ? 0 : v->tip.continued;
-	forget_failed(v, epoch); /* a restart has found it, so it counts */
+	forget_failed(v, epoch); /* the session continues it, so its record stays */
 	for (size_t i = 0; i < v->n_regions; i++)
 		v->region[i]->adopted = v->region[i]->restored = false;
 	/* The index entries of other ranks' layers are not ordered, so they cannot be found by
@@ -207,8 +207,12 @@ static int remove_record(const struct varve *v, uint64_t epoch)
 /* The layers stay, since content that is known by now may lie in them. gc takes their space back. */
 void vv_tip_sweep(struct varve *v)
 {
-	while (v->tip.n_failed && remove_record(v, v->tip.failed[0]) == 0)
-		forget_failed(v, v->tip.failed[0]);
+	size_t n = 0;
+
+	for (size_t i = 0; i < v->tip.n_failed; i++)
+		if (remove_record(v, v->tip.failed[i]) != 0)
+			v->tip.failed[n++] = v->tip.failed[i];
+	v->tip.n_failed = n;
 }
 
 void vv_tip_accept(const struct vv_layer_writer *p)
@@ -232,6 +236,7 @@ void vv_tip_fail(struct varve *v, uint64_t epoch)
 {
 	char object[VV_NAME_MAX];
 
+	forget_failed(v, epoch); /* several steps of one epoch may fail */
 	if (remove_record(v, epoch) == 0) {
 		vv_name_layer(object, v->ctx.lineage.name, epoch, v->ctx.rank);
 		vv_store_remove(v->ctx.store, object);
@@ -240,6 +245,14 @@ void vv_tip_fail(struct varve *v, uint64_t epoch)
 	if (v->tip.n_failed == VV_TIP_FAILED)
 		forget_failed(v, v->tip.failed[0]);
 	v->tip.failed[v->tip.n_failed++] = epoch;
+}
+
+bool vv_tip_has_failed(const struct varve *v, uint64_t epoch)
+{
+	for (size_t i = 0; i < v->tip.n_failed; i++)
+		if (v->tip.failed[i] == epoch)
+			return true;
+	return false;
 }
 
 uint64_t vv_tip_next_number(struct varve *v)

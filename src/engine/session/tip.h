@@ -61,6 +61,8 @@ bool vv_tip_wants_keyframe(const struct varve *v);
 void vv_tip_accept(const struct vv_layer_writer *p);
 /* The epoch failed: its record and this rank's layer are removed. */
 void vv_tip_fail(struct varve *v, uint64_t epoch);
+/* The epoch failed, and its record could not be removed yet. */
+bool vv_tip_has_failed(const struct varve *v, uint64_t epoch);
 /* Before each epoch: tries again to remove records of failed epochs. */
 void vv_tip_sweep(struct varve *v);
 

@@ -4,12 +4,14 @@
 #include "base/pool.h"
 #include "engine/context.h"
 #include "engine/lineage/catalog.h"
+#include "engine/session/retention.h"
 #include "engine/upkeep/verify.h"
 #include "store/dir.h"
 #include "support/must.h"
 #include "support/place.h"
 #include "support/threadcomm.h"
 #include <errno.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +21,7 @@
 enum { LEN = 40000, RANKS = 3 };
 
 static struct vv_fs fs;
-static atomic_bool refuses;    /* the removal of records */
+static atomic_uint refuses;    /* the removal of records up to this epoch, but not that of the first */
 static atomic_int bad_commits; /* so many records get their names, and then the sync of the folder fails */
 static _Thread_local bool sync_fails;
 
@@ -28,6 +30,11 @@ static bool is_record(const char *path)
 	const char *dot = strrchr(path, '.');
 
 	return dot && strcmp(dot, ".commit") == 0;
+}
+
+static unsigned long epoch_of(const char *record)
+{
+	return strtoul(strrchr(record, '/') + 1, NULL, 10);
 }
 
 static int fail(void)
@@ -55,7 +62,7 @@ static int sync_folder(const struct vv_fs *self, const char *path)
 static int unlink_file(const struct vv_fs *self, const char *path)
 {
 	(void)self;
-	return is_record(path) && atomic_load(&refuses) && access(path, F_OK) == 0 ? fail() : vv_fs_real()->unlink(vv_fs_real(), path);
+	return is_record(path) && epoch_of(path) > 1 && epoch_of(path) <= atomic_load(&refuses) && access(path, F_OK) == 0 ? fail() : vv_fs_real()->unlink(vv_fs_real(), path);
 }
 
 struct trial {
@@ -63,6 +70,8 @@ struct trial {
 	bool own; /* each rank has a store of its own */
 	int bad;  /* epochs that fail, one after the other */
 	bool again; /* one more fails after one that counts */
+	const char *more; /* options */
+	uint64_t epochs;  /* that remain */
 };
 
 static void store_one(varve *v, uint8_t *p, bool counts)
@@ -78,26 +87,48 @@ static void store_one(varve *v, uint8_t *p, bool counts)
 	MUST(counts ? rc >= 0 : rc == VARVE_EIO);
 }
 
+static uint64_t oldest(const varve *v)
+{
+	struct vv_listing l = { 0 };
+	uint64_t epoch;
+
+	MUST(vv_catalog_list(&v->ctx.lineage, 0, &l) >= 0 && l.n_epochs);
+	epoch = l.epoch[0];
+	vv_catalog_listing_fini(&l);
+	return epoch;
+}
+
 static void live(const struct varve_comm *comm, void *arg)
 {
 	struct trial *t = arg;
 	struct varve_comm mine = *comm;
-	char store[PLACE_MAX + 16];
+	char store[PLACE_MAX + 16], options[128];
 	varve *v = NULL;
 	uint8_t *p;
 
 	snprintf(store, sizeof(store), t->own ? "%s/r%u" : "%s", t->store, comm->rank);
-	MUST(varve_open_comm(&mine, store, "job", "mode=sync timeout=20 log=error", &v) >= 0);
+	snprintf(options, sizeof(options), "mode=sync timeout=20 log=error %s", t->more);
+	MUST(varve_open_comm(&mine, store, "job", options, &v) >= 0);
 	p = varve_alloc(v, "p", LEN);
 	store_one(v, p, true);
-	atomic_store(&refuses, true);
+	atomic_store(&refuses, UINT_MAX);
 	for (int i = 0; i < t->bad; i++)
 		store_one(v, p, false);
+	MUST(v->tip.n_failed == (comm->rank == 0 || !t->own ? (size_t)t->bad : 0));
+	if (*t->more)
+		vv_retention_forget(v); /* as if the session had begun just now */
 	store_one(v, p, true);
+	if (comm->rank == 0)
+		MUST(oldest(v) == 1);
 	if (t->again)
 		store_one(v, p, false);
+	else if (t->bad > 1) {
+		atomic_store(&refuses, 2);
+		store_one(v, p, true);
+		MUST(v->tip.n_failed == (comm->rank == 0 || !t->own ? 1 : 0));
+	}
 	MUST(varve_wait(v, varve_epoch(v)) <= 0);
-	atomic_store(&refuses, false);
+	atomic_store(&refuses, 0);
 	store_one(v, p, true);
 	MUST(varve_restart(v, VARVE_LATEST) == 1);
 	MUST(varve_close(v) >= 0);
@@ -124,16 +155,16 @@ static void check(const struct trial *t)
 	MUST(vv_catalog_open(store, "job", false, &lin) >= 0);
 	MUST(vv_verify_run(&lin, pool, 0, !t->own, tell, NULL, NULL, &report) >= 0);
 	MUST(report.problems == 0);
-	MUST(report.epochs == 3);
+	MUST(report.epochs == t->epochs);
 	vv_store_close(store);
 	vv_pool_free(pool);
 }
 
-static void run(bool own, int bad, bool again)
+static void run(bool own, int bad, bool again, const char *more, uint64_t epochs)
 {
-	struct trial t = { .own = own, .bad = bad, .again = again };
+	struct trial t = { .own = own, .bad = bad, .again = again, .more = more, .epochs = epochs };
 
-	must_begin("%s: %d epochs fail%s", own ? "own stores" : "one store", bad, again ? ", and one more later" : "");
+	must_begin("%s: %d epochs fail%s %s", own ? "own stores" : "one store", bad, again ? ", and one more later" : "", more);
 	place_path(t.store, "store");
 	place_remove(t.store);
 	place_make_dir(t.store);
@@ -150,10 +181,11 @@ int main(void)
 	fs.unlink = unlink_file;
 	vv_dir_set_fs(&fs);
 	for (int own = 0; own < 2; own++) {
-		run(own, 1, false);
-		run(own, 2, false);
-		run(own, 1, true);
-		run(own, 3, true);
+		run(own, 1, false, "", 3);
+		run(own, 2, false, "", 4);
+		run(own, 1, true, "", 3);
+		run(own, 3, true, "", 3);
+		run(own, 1, true, "keep=2", 2);
 	}
 	return 0;
 }
