@@ -461,12 +461,12 @@ static int run_round(struct fetch *f, uint64_t round, uint64_t rounds)
 	return rc;
 }
 
-/* All ranks call it together. */
+/* All ranks call it together. In one store for all ranks, each of them holds every layer. */
 static int learn_holders(struct fetch *f)
 {
 	int rc = 0;
 
-	if (!f->knows && !f->by)
+	if (f->g->has_local_stores && !f->knows)
 		rc = vv_layer_holders_exchange(f->g, 0, f->lin, f->oldest, &f->holders);
 	f->knows = true;
 	return rc;
