@@ -106,7 +106,7 @@ static void damage(const struct trial *t)
 static void same(const struct trial *t, int want)
 {
 	for (uint32_t r = 0; r < RANKS; r++) {
-		if (t->code[r] == want || (t->code[r] == VARVE_ENOMEM && t->code[0] == VARVE_ENOMEM))
+		if (t->code[r] == t->code[0] && (t->code[0] == want || t->code[0] == VARVE_ENOMEM))
 			continue;
 		for (uint32_t k = 0; k < RANKS; k++)
 			fprintf(stderr, "rank %u: %d %s\n", k, t->code[k], t->message[k]);
