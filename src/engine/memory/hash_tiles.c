@@ -194,7 +194,7 @@ static void end_batch(struct vv_batch *b, int rc, double seconds)
 		if (!b->reading[k])
 			continue;
 		groups += (size_t)__builtin_popcountll(vv_tiles_dirty(t, vv_tiles_region(t, b->tile[k]), b->tile[k]));
-		x->flags = (uint8_t)((x->flags & ~VV_TILE_HASHING) | VV_TILE_HASHED);
+		x->flags = (uint8_t)((x->flags & ~VV_TILE_HASHING) | (rc ? 0 : VV_TILE_HASHED));
 	}
 	vv_hash_tiles_note_cost(t, groups, seconds);
 	b->done = true;
@@ -431,13 +431,16 @@ int vv_hash_tiles_tile(struct vv_store_tiles *w, size_t tile, bool urgent)
 		return rc;
 	/* Always succeeds, since placing the tile frees the slot. */
 	take_digest_slot(w, tile, true);
-	run_batch(&own.task);
-	if (own.rc)
-		return vv_err_restore(&own.error);
-	pthread_mutex_lock(&t->lock);
-	while (x->flags & VV_TILE_HASHING)
-		pthread_cond_wait(&t->work_cond, &t->lock);
-	pthread_mutex_unlock(&t->lock);
+	for (bool hashed = false; !hashed;) { /* another batch with this tile may fail */
+		run_batch(&own.task);
+		if (own.rc)
+			return vv_err_restore(&own.error);
+		pthread_mutex_lock(&t->lock);
+		while (x->flags & VV_TILE_HASHING)
+			pthread_cond_wait(&t->work_cond, &t->lock);
+		hashed = x->flags & VV_TILE_HASHED;
+		pthread_mutex_unlock(&t->lock);
+	}
 	drop_known(w, tile);
 	return 0;
 }
