@@ -85,8 +85,8 @@ typedef struct varve varve_session;
 
 /* Attaches this process to a lineage as its only writer. The store is a path, dir:PATH, ram:NAME (in /dev/shm), mem:NAME (in
  * this process, for tests) or s3://BUCKET/PREFIX. The store and the lineage are created if they do not exist. options:
- * "name=value" pairs separated by blanks, or NULL. `varve config` lists them. Later sources win: built-in, varve.conf (of the machine, of the user, here), VARVE_* in the
- * environment, this string. On failure *out is NULL. */
+ * "name=value" pairs separated by blanks, or NULL. `varve config` lists them. Later sources win: built-in, varve.conf (of the
+ * machine, of the user, here), VARVE_* in the environment, this string. On failure *out is NULL. */
 VARVE_API int varve_open(const char *store, const char *lineage, const char *options, varve_session **out);
 /* Waits until the last epoch is durable or has failed, and closes the session. NULL is allowed. Afterwards the regions and the
  * memory of varve_alloc are no longer valid. Returns the error of the last checkpoint if no call has reported it yet. If a

@@ -282,7 +282,7 @@ static int restore_together(struct vv_verb_context *job, const struct vv_restore
 	/* before waiting for the processes, because they may be saved again */
 	closed = vv_verb_context_close_session(v, rc);
 	if (rc == 0 && closed < 0)
-		vv_log_warn("the processes are restored, but their lineage was not closed: %s", vv_err_last());
+		vv_log_warn("the processes are restored, but the session that read them was not closed: %s", vv_err_last());
 	return rc;
 }
 

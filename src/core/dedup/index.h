@@ -11,14 +11,15 @@
 
 #define VV_INDEX_NONE UINT32_MAX
 #define VV_INDEX_MAX (UINT32_MAX - 16)
-/* bytes of an entry at most: 24, up to 8 of slots, and one for the caller's notes about it */
+/* Bytes of an entry at most: 24 of digest and place, up to 8 of slots, and one for the bit of
+ * `supersedes` and the caller's notes. */
 enum { VV_INDEX_COST = 33 };
 
 struct vv_index {
 	struct vv_digest *digest; /* per entry */
 	/* its source number << 40 | position: read it with vv_index_layer and vv_index_pos */
 	uint64_t *where;
-	uint8_t *supersedes; /* a bit per entry: it is found, though an older one has its content */
+	uint8_t *supersedes; /* a bit per entry: 1: it is found in place of an older one with its content */
 	size_t n;
 	size_t cap;
 	/* entry number + 1, and in the bits above it some of the digest; 0 = empty */
