@@ -279,7 +279,7 @@ class Pack(command.Case):
         self.varve("pack", self.store, "run", "-C", self.set, ".")
         before = {p: p.read_bytes() for p in self.store.rglob("*") if p.is_file()}
         (self.folder / "way").symlink_to(self.store)
-        for folder in (self.store, self.store / "run", self.store / "new", self.store / "new" / "a" / "b", self.folder / "way", self.folder / "way" / "new"):
+        for folder in (self.store, self.store / "run", self.store / "new", self.store / "new" / "a" / "b", self.folder / "way", self.folder / "way" / "new", f"new/../{self.store.name}/x", f"{self.folder}/new/a/../../{self.store.name}"):
             for store in (self.store, f"dir:{self.store}", self.folder / "way"):
                 self.assertIn("inside the store", self.fails("unpack", store, "run", "-C", folder))
         p = subprocess.run([command.BIN, "unpack", ".", "run"], cwd=self.store, capture_output=True, env=self.env)

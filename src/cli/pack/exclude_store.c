@@ -22,23 +22,36 @@ bool vv_exclude_store_is(const char *url, const struct stat *folder)
 	return path && stat(path, &st) == 0 && st.st_dev == folder->st_dev && st.st_ino == folder->st_ino;
 }
 
-/* Resolves all links of the path; for a path that does not exist, those of its nearest folder that does. */
+/* Appends a name of n bytes to the path, and resolves its links. */
+static bool append(char real[PATH_MAX], const char *name, size_t n)
+{
+	char next[PATH_MAX], found[PATH_MAX];
+
+	if (snprintf(next, sizeof(next), "%s/%.*s", real, (int)n, name) >= (int)sizeof(next))
+		return false;
+	if (realpath(next, found))
+		memcpy(real, found, strlen(found) + 1);
+	else if (errno != ENOENT)
+		return false;
+	else if (n == 2 && strncmp(name, "..", n) == 0)
+		*strrchr(real, '/') = '\0';
+	else if (n != 1 || *name != '.')
+		memcpy(real, next, strlen(next) + 1);
+	return true;
+}
+
+/* Resolves all links of the path. Folders of it that do not exist are made later: `..` leads back from
+ * them. */
 static bool resolve(const char *path, char real[PATH_MAX])
 {
-	char folder[PATH_MAX];
-	size_t n = strlen(path);
-
-	if (n >= sizeof(folder))
+	if (!realpath(*path == '/' ? "/" : ".", real))
 		return false;
-	memcpy(folder, path, n + 1);
-	while (!realpath(n ? folder : ".", real)) {
-		if (errno != ENOENT || !n)
+	while (*path) {
+		size_t n = strcspn(path, "/");
+
+		if (n && !append(real, path, n))
 			return false;
-		while (n && folder[n - 1] == '/')
-			n--;
-		while (n && folder[n - 1] != '/')
-			n--;
-		folder[n] = '\0';
+		path += n + strspn(path + n, "/");
 	}
 	return true;
 }
