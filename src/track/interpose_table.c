@@ -1,5 +1,6 @@
 #include "track/interpose_table.h"
 #include "track/chain.h"
+#include "track/kernel_writes.h"
 #include "track/registered_memory.h"
 #include "track/write_protect.h"
 #include <stdatomic.h>
@@ -9,6 +10,7 @@ static atomic_bool used;
 static const struct vv_interpose_table table = {
 	.begin_call = vv_write_protect_begin_call,
 	.end_syscall = vv_write_protect_end_syscall,
+	.keep_left = vv_kernel_writes_keep_left,
 	.note_mprotect = vv_write_protect_note_mprotect,
 	.n_pages = &vv_write_protect_n_pages,
 	.before_free = vv_write_protect_before_free,

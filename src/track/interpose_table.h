@@ -11,10 +11,11 @@
 
 enum { VV_INTERPOSE_TABLE_VERSION = 2 };
 
-/* The functions of write_protect.h, registered_memory.h and chain.h with these names. */
+/* The functions of write_protect.h, kernel_writes.h, registered_memory.h and chain.h with these names. */
 struct vv_interpose_table {
 	void (*begin_call)(const void *p, size_t n, const void *frame, bool drop_left);
 	void (*end_syscall)(void);
+	void (*keep_left)(void);
 	void (*note_mprotect)(const void *p, size_t n);
 	const long *n_pages; /* protected pages: while there are none, before_free need not be called */
 	void (*before_free)(const void *p, size_t n);

@@ -6,6 +6,7 @@
 #include "track/thread.h"
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/syscall.h>
@@ -13,12 +14,19 @@
 
 enum { CALL_MOST = 1024 }; /* the frame of a call is smaller, the frame of a signal is larger */
 
+static atomic_bool keeps;
+
+void vv_kernel_writes_keep_left(void)
+{
+	atomic_store(&keeps, true);
+}
+
 /* The interposed sigaltstack would come here again. */
 static bool is_on_other_stack(void)
 {
 	stack_t s = { .ss_flags = 0 };
 	int saved = errno;
-	bool other = syscall(SYS_sigaltstack, NULL, &s) != 0 || s.ss_flags & SS_ONSTACK;
+	bool other = atomic_load(&keeps) || syscall(SYS_sigaltstack, NULL, &s) != 0 || s.ss_flags & SS_ONSTACK;
 
 	errno = saved;
 	return other;

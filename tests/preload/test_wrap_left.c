@@ -11,7 +11,7 @@
 enum { ROUNDS = 20, PAGES = 4, STACK = 256 << 10 };
 
 static sigjmp_buf out;
-static int empty[2], full[2];
+static int empty[2], full[2], stack_flags;
 static char *memory;
 static size_t page, inside;
 static unsigned pages; // a bit for each page of memory
@@ -173,7 +173,7 @@ static void test_several_ranges(void)
 // The stack of the handler lies above that of the thread.
 static void *interrupted(void *arg)
 {
-	stack_t stack = { .ss_sp = arg, .ss_size = STACK };
+	stack_t stack = { .ss_sp = arg, .ss_size = STACK, .ss_flags = stack_flags };
 	sigset_t set;
 
 	CHECK_EQ(sigaltstack(&stack, NULL), 0);
@@ -186,7 +186,7 @@ static void *interrupted(void *arg)
 	return NULL;
 }
 
-static void test_other_stack(void)
+static void test_other_stack(int flags)
 {
 	char *stacks = mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	pthread_attr_t attr;
@@ -194,6 +194,8 @@ static void test_other_stack(void)
 	sigset_t set;
 
 	CHECK(stacks != MAP_FAILED);
+	stack_flags = flags;
+	inside = 0;
 	sigemptyset(&set);
 	sigaddset(&set, SIGALRM);
 	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
@@ -217,6 +219,7 @@ int main(void)
 	CHECK(memory != MAP_FAILED && pipe(empty) == 0 && pipe(full) == 0);
 	test_left();
 	test_several_ranges();
-	test_other_stack();
+	test_other_stack(0);
+	test_other_stack((int)(1U << 31)); // SS_AUTODISARM: the kernel forgets the stack while a handler runs there
 	return 0;
 }

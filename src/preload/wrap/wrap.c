@@ -43,6 +43,7 @@ static const long none;
 static const struct vv_interpose_table idle = {
 	.begin_call = ignore_call,
 	.end_syscall = ignore,
+	.keep_left = ignore,
 	.note_mprotect = ignore_range,
 	.n_pages = &none,
 	.before_free = ignore_range,

@@ -187,8 +187,14 @@ int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *ti
 	return REAL(sigtimedwait)(set, info, timeout);
 }
 
+#ifndef SS_AUTODISARM
+#define SS_AUTODISARM (1U << 31) /* the kernel's header conflicts with that of the C library */
+#endif
+
 int sigaltstack(const stack_t *stack, stack_t *old)
 {
+	if (stack && (unsigned)stack->ss_flags & SS_AUTODISARM)
+		ENGINE->keep_left();
 	WRITES_OBJECT(old);
 	return REAL(sigaltstack)(stack, old);
 }
