@@ -52,7 +52,7 @@ void vv_commit_ranks_begin(struct vv_layer_writer *p, int rc)
 	d->st = p->st;
 	d->st.epoch = p->epoch;
 	d->stats_before = v->stats;
-	d->own = (struct vv_commit_report){ .rc = rc, .parent = vv_tip_parent(v), .time_ns = p->head.time_ns, .layer = p->record, .lost = v->referenced->lost, .tiers_failed = vv_tiers_ranks_failed(v),
+	d->own = (struct vv_commit_report){ .rc = rc, .parent = vv_tip_parent(v), .time_ns = p->head.time_ns, .layer = p->record, .lost = v->referenced->lost, .tiers = vv_tiers_ranks_fate(v),
 				      .coded_bytes = v->costs->coded_bytes, .coded_ns = v->costs->coded_ns };
 	vv_store_throughput(v->ctx.store, &d->own.written_bytes, &d->own.written_ns);
 }
@@ -198,13 +198,15 @@ static uint32_t ruler(const struct varve *v)
 static void rule(struct varve *v)
 {
 	struct vv_commit_ranks *d = v->commit;
-	uint64_t failed = 0;
+	struct vv_tiers_fate tiers = { 0 };
 	int rc = put_commit(v);
 
-	for (uint32_t r = 0; r < v->ctx.ranks; r++)
-		failed |= d->all[r].tiers_failed;
+	for (uint32_t r = 0; r < v->ctx.ranks; r++) {
+		tiers.failed |= d->all[r].tiers.failed;
+		tiers.busy |= d->all[r].tiers.busy;
+	}
 	if (rc == 0 && v->ctx.group->has_local_stores) {
-		vv_tiers_ranks_plan(v, d->epoch, failed, &d->decision->tiers);
+		vv_tiers_ranks_plan(v, d->epoch, &tiers, &d->decision->tiers);
 		vv_retention_decide(v, bytes_here(v), &d->decision->cutoff, &d->decision->every);
 	} else if (rc == 0) {
 		d->decision->reclaimed = vv_retention_run(v, bytes_here(v));
@@ -295,5 +297,5 @@ int vv_commit_ranks_step(struct varve *v, bool wait)
 void vv_commit_ranks_follow_up(struct varve *v)
 {
 	vv_redundancy_run(v);
-	vv_tiers_ranks_share(v);
+	vv_tiers_ranks_assign(v);
 }

@@ -21,7 +21,7 @@ struct vv_commit_report { /* of one rank, to all */
 	uint64_t time_ns;
 	struct vv_commit_rank layer;
 	uint64_t lost; /* layers that it refers to are gone */
-	uint64_t tiers_failed; /* session/tiers_ranks.h */
+	struct vv_tiers_fate tiers;
 	/* Bytes and time of its store and its compression, see engine/write/codec_choice.h. */
 	uint64_t written_bytes, written_ns, coded_bytes, coded_ns;
 	uint64_t seal; /* of the comm */

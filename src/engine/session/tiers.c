@@ -1,6 +1,6 @@
-/* Each tier has a thread with the lowest priority. It sleeps until an epoch is due and copies the
- * newest due one; older ones that were overtaken are skipped. After a failure the copy is tried
- * again with the next epoch.
+/* Each tier has a thread with the lowest priority. It sleeps until an epoch is due, and copies it.
+ * With a nearest store that the ranks share, a newer due epoch takes the place of an older one, and a
+ * failed copy is tried again with the next epoch. Otherwise tiers_ranks.c decides what is due.
  *
  * The threads use handles of their own for both stores, since the session's may be reading. */
 #include "engine/session/tiers.h"
@@ -37,24 +37,24 @@ struct vv_tiers *vv_tiers_of(const struct varve *v)
 	return v->background->tiers;
 }
 
-bool vv_tiers_is_first(const struct varve *v)
+bool vv_tiers_is_rank_0(const struct varve *v)
 {
 	return !v->ctx.group || v->ctx.rank == 0;
 }
 
-int vv_tiers_meet(struct varve *v, int rc)
+int vv_tiers_agree(struct varve *v, int rc)
 {
 	return v->ctx.group ? vv_group_agree(v->ctx.group, v->ctx.group->comm, rc) : rc;
 }
 
-bool vv_tiers_are_local(const struct varve *v)
+bool vv_tiers_nearest_is_local(const struct varve *v)
 {
 	return v->ctx.group && v->ctx.group->has_local_stores;
 }
 
-bool vv_tiers_copies(const struct varve *v)
+bool vv_tiers_rank_copies(const struct varve *v)
 {
-	return vv_tiers_are_local(v) ? vv_group_leads_storage_node(v->ctx.group) : vv_tiers_is_first(v);
+	return vv_tiers_nearest_is_local(v) ? vv_group_leads_storage_node(v->ctx.group) : vv_tiers_is_rank_0(v);
 }
 
 void vv_tiers_lock(struct vv_tiers *t, sigset_t *mask)
@@ -71,7 +71,7 @@ void vv_tiers_unlock(struct vv_tiers *t, const sigset_t *mask)
 
 /* ---- one copy -------------------------------------------------------------------------------- */
 
-static int copy(struct vv_tier *r, uint64_t epoch, struct vv_store *from, struct vv_store *to, struct vv_pool *pool)
+static int copy_shared(struct vv_tier *r, uint64_t epoch, struct vv_store *from, struct vv_store *to, struct vv_pool *pool)
 {
 	struct vv_lineage lin;
 	struct vv_copy_request q = { .from = &lin, .to = to, .base = r->newest, .stop = &r->all->stop, .pool = pool };
@@ -140,7 +140,7 @@ static struct vv_store_options options_of(const struct vv_tier *r, bool create)
 	return opt;
 }
 
-static int bring(struct vv_tier *r, uint64_t epoch)
+static int copy_to_tier(struct vv_tier *r, uint64_t epoch)
 {
 	struct vv_store_options opt = options_of(r, true), plain = vv_options_store(&r->all->v->ctx.conf, false);
 	struct vv_store *from = NULL, *to = NULL;
@@ -153,9 +153,9 @@ static int bring(struct vv_tier *r, uint64_t epoch)
 	if (rc == 0)
 		rc = vv_pool_new(0, &pool);
 	if (rc == 0)
-		rc = (r->all->local ? vv_tiers_ranks_copy : copy)(r, epoch, from, to, pool);
+		rc = (r->all->local_nearest ? vv_tiers_ranks_copy : copy_shared)(r, epoch, from, to, pool);
 	vv_test_point("tier-copied");
-	if (rc == 0 && vv_tiers_is_first(r->all->v) && apply_keep(r, to) < 0)
+	if (rc == 0 && vv_tiers_is_rank_0(r->all->v) && apply_keep(r, to) < 0)
 		vv_log_warn("tier '%s' has epoch %" PRIu64 ", but older ones were not removed: %s", r->set->url, epoch, vv_err_last());
 	vv_test_point("tier-kept");
 	vv_pool_free(pool);
@@ -168,7 +168,7 @@ static int bring(struct vv_tier *r, uint64_t epoch)
 
 void vv_tiers_warn(const struct vv_tier *r, uint64_t epoch)
 {
-	vv_log_warn("tier '%s' has no copy of epoch %" PRIu64 " of '%s' yet, it is tried again with the next epoch: %s", r->set->url, epoch,
+	vv_log_warn("tier '%s' has no copy of epoch %" PRIu64 " of '%s' yet, the next epoch is tried: %s", r->set->url, epoch,
 		    r->all->name, vv_err_last());
 }
 
@@ -176,18 +176,19 @@ void vv_tiers_warn(const struct vv_tier *r, uint64_t epoch)
 static void conclude(struct vv_tier *r, uint64_t epoch, int rc, double began)
 {
 	r->copying = 0;
+	r->waits = false;
 	r->ended = vv_clock_s();
-	if (rc == 0 && vv_tiers_is_first(r->all->v)) { /* the others have copied their parts only */
+	if (rc == 0 && vv_tiers_is_rank_0(r->all->v)) { /* the others have copied their parts only */
 		r->cost = r->ended - began;
 		r->newest = epoch > r->newest ? epoch : r->newest;
 	}
-	if (r->due == epoch && (rc >= 0 || (rc == VV_ENOENT && !r->all->local)))
+	if (r->due == epoch && (rc >= 0 || (rc == VV_ENOENT && !r->all->local_nearest)))
 		r->due = 0;
 	else if (r->due == epoch)
-		r->tried = true;
+		r->failed = true;
 }
 
-static void *serve(void *arg)
+static void *run_thread(void *arg)
 {
 	struct vv_tier *r = arg;
 	struct vv_tiers *t = r->all;
@@ -198,7 +199,7 @@ static void *serve(void *arg)
 	vv_tiers_lock(t, &mask);
 	while (!atomic_load(&t->stop)) {
 		uint32_t looked = vv_event_count(&t->change);
-		uint64_t epoch = r->tried ? 0 : r->due;
+		uint64_t epoch = r->failed ? 0 : r->due;
 		double began = vv_clock_s();
 		bool told;
 		int rc;
@@ -208,7 +209,7 @@ static void *serve(void *arg)
 			vv_tiers_ranks_take(r);
 		vv_tiers_unlock(t, &mask);
 		if (epoch) {
-			rc = bring(r, epoch);
+			rc = copy_to_tier(r, epoch);
 			told = rc >= 0 || r->warned == epoch || atomic_load(&t->stop);
 			if (!told)
 				vv_tiers_warn(r, epoch);
@@ -229,7 +230,7 @@ static void *serve(void *arg)
 
 void vv_tiers_wake(struct vv_tier *r)
 {
-	int rc = r->started || !r->due ? 0 : vv_thread_start(&r->thread, serve, r);
+	int rc = r->started || !r->due ? 0 : vv_thread_start(&r->thread, run_thread, r);
 
 	r->started |= r->due && rc == 0;
 	if (rc && r->warned != r->due) {
@@ -237,7 +238,7 @@ void vv_tiers_wake(struct vv_tier *r)
 		vv_tiers_warn(r, r->due);
 		r->warned = r->due;
 	}
-	r->tried = rc != 0;
+	r->failed = rc != 0;
 }
 
 bool vv_tiers_is_due(const struct vv_tier *r, uint64_t epoch)
@@ -246,7 +247,7 @@ bool vv_tiers_is_due(const struct vv_tier *r, uint64_t epoch)
 
 	if (r->set->mtbf > 0)
 		return vv_clock_s() >= r->ended + vv_interval_after(&daly, r->cost);
-	return epoch / r->set->every > r->marked / r->set->every;
+	return epoch / r->set->every > r->last_due / r->set->every;
 }
 
 void vv_tiers_offer(struct varve *v, uint64_t epoch)
@@ -254,14 +255,14 @@ void vv_tiers_offer(struct varve *v, uint64_t epoch)
 	struct vv_tiers *t = vv_tiers_of(v);
 	sigset_t mask;
 
-	if (!t || t->local || !vv_tiers_is_first(v))
+	if (!t || t->local_nearest || !vv_tiers_is_rank_0(v))
 		return;
 	vv_tiers_lock(t, &mask);
 	for (size_t i = 0; i < t->n; i++) {
 		struct vv_tier *r = &t->tier[i];
 
 		if (vv_tiers_is_due(r, epoch))
-			r->due = r->marked = epoch;
+			r->due = r->last_due = epoch;
 		vv_tiers_wake(r);
 	}
 	vv_event_signal(&t->change);
@@ -276,7 +277,7 @@ bool vv_tiers_needs(struct varve *v, uint64_t epoch)
 
 	if (!t)
 		return false;
-	if (t->local)
+	if (t->local_nearest)
 		return vv_tiers_ranks_needs(&t->plan, epoch);
 	vv_tiers_lock(t, &mask);
 	for (size_t i = 0; i < t->n; i++)
@@ -431,7 +432,7 @@ int vv_tiers_adopt(struct varve *v, const char *lineage)
 		rc = vv_catalog_newest(&own, UINT64_MAX, &epoch);
 	else if (found != VV_ENOENT)
 		return found;
-	if (rc == 0 && !vv_tiers_are_local(v)) /* else another rank's store may have some */
+	if (rc == 0 && !vv_tiers_nearest_is_local(v)) /* else another rank's store may have some */
 		rc = vv_tiers_check_reached(v, epoch > 0);
 	if (rc == 0)
 		rc = compare(t, found == 0 ? &own : NULL, &id);
@@ -458,11 +459,11 @@ static void mark_due(struct vv_tier *r, const struct vv_listing *l)
 	uint64_t newest = l->n_epochs ? l->epoch[l->n_epochs - 1] : 0, from = newest - newest % r->set->every;
 	size_t i;
 
-	r->marked = r->newest;
+	r->last_due = r->newest;
 	if (newest <= r->newest || newest / r->set->every <= r->newest / r->set->every)
 		return;
 	VV_SEARCH(i, 0, l->n_epochs, l->epoch[i] < from);
-	r->due = r->marked = l->epoch[i];
+	r->due = r->last_due = l->epoch[i];
 }
 
 void vv_tiers_start(struct varve *v)
@@ -474,28 +475,28 @@ void vv_tiers_start(struct varve *v)
 	if (!t)
 		return;
 	memcpy(t->name, v->ctx.lineage.name, sizeof(t->name));
-	t->local = vv_tiers_are_local(v);
-	if (vv_tiers_is_first(v) && vv_catalog_list(&v->ctx.lineage, 0, &l) < 0)
+	t->local_nearest = vv_tiers_nearest_is_local(v);
+	if (vv_tiers_is_rank_0(v) && vv_catalog_list(&v->ctx.lineage, 0, &l) < 0)
 		vv_err_clear(); /* the next checkpoint is due */
 	vv_tiers_lock(t, &mask);
-	for (size_t i = 0; vv_tiers_is_first(v) && i < t->n; i++) {
+	for (size_t i = 0; vv_tiers_is_rank_0(v) && i < t->n; i++) {
 		mark_due(&t->tier[i], &l);
-		if (!t->local)
+		if (!t->local_nearest)
 			vv_tiers_wake(&t->tier[i]);
 	}
 	vv_tiers_unlock(t, &mask);
 	vv_catalog_listing_fini(&l);
-	if (t->local)
-		vv_tiers_ranks_share_first(v);
+	if (t->local_nearest)
+		vv_tiers_ranks_assign_first(v);
 }
 
 /* ---- closing --------------------------------------------------------------------------------- */
 
-/* The caller holds the lock. A tier that failed before is tried once more. */
+/* The caller holds the lock. A tier that has failed is not waited for. */
 static struct vv_tier *find_unfinished(struct vv_tiers *t)
 {
 	for (size_t i = 0; i < t->n; i++)
-		if (t->tier[i].copying || (t->tier[i].due && !t->tier[i].tried))
+		if (t->tier[i].copying || (t->tier[i].due && !t->tier[i].failed))
 			return &t->tier[i];
 	return NULL;
 }
@@ -523,6 +524,7 @@ static void await_copies(struct varve *v, double end)
 			    r->set->url, epoch, v->ctx.lineage.name);
 }
 
+/* A tier that has failed is tried once more. */
 static void wake_all(struct vv_tiers *t)
 {
 	sigset_t mask;
@@ -534,35 +536,35 @@ static void wake_all(struct vv_tiers *t)
 	vv_tiers_unlock(t, &mask);
 }
 
-/* Ranks with stores of their own: rank 0 waits for the others, so it must know if one has failed.
- * They wait for less time than rank 0 does in the sum. */
-static void finish_local(struct varve *v, bool together, double patience)
+/* Rank 0 waits for the layers of the others. They wait for a shorter time, so that it learns of their
+ * failures first. Both end before the others' patience in the next operation does. */
+static void finish_local(struct varve *v, bool together, double end)
 {
-	double start = vv_clock_s();
+	double now = vv_clock_s();
 
-	if (!vv_tiers_is_first(v))
-		await_copies(v, start + 0.9 * patience);
+	if (!vv_tiers_is_rank_0(v))
+		await_copies(v, now + 0.8 * (end - now));
 	if (together)
 		vv_tiers_ranks_finish(v);
-	if (vv_tiers_is_first(v))
-		await_copies(v, start + patience);
+	if (vv_tiers_is_rank_0(v))
+		await_copies(v, now + 0.9 * (end - now));
 }
 
 void vv_tiers_finish(struct varve *v, bool together)
 {
 	struct vv_tiers *t = vv_tiers_of(v);
-	double patience = t ? vv_conf_real(&v->ctx.conf, "timeout") : 0;
+	double end = vv_clock_s() + vv_conf_real(&v->ctx.conf, "timeout");
 
 	if (!t)
 		return;
 	wake_all(t);
-	if (!t->local) {
-		await_copies(v, vv_clock_s() + patience);
+	if (!t->local_nearest) {
+		await_copies(v, end);
 		return;
 	}
-	finish_local(v, together, patience);
-	if (together && vv_tiers_ranks_share_last(v)) /* it was due while another one was copied */
-		finish_local(v, together, patience);
+	finish_local(v, together, end);
+	if (together && vv_tiers_ranks_assign_last(v)) /* it was due while another one was copied */
+		finish_local(v, together, end);
 }
 
 static void end_threads(struct vv_tiers *t)
@@ -592,8 +594,8 @@ void vv_tiers_free(struct varve *v)
 		vv_store_close(t->tier[i].store);
 		if (v->entry.pid != getpid()) /* a thread may have been changing the rest */
 			continue;
-		vv_reachable_fini(&t->tier[i].parts);
-		vv_reachable_fini(&t->tier[i].taken);
+		vv_reachable_fini(&t->tier[i].due_layers);
+		vv_reachable_fini(&t->tier[i].copying_layers);
 	}
 	vv_tier_list_fini(&t->list);
 	vv_mem_free(t->nearest);

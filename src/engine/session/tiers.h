@@ -26,7 +26,7 @@ uint64_t vv_tiers_highest(const struct varve *v);
 /* The session is open: an epoch that an earlier session has not copied is copied now. All ranks call
  * it together. */
 void vv_tiers_start(struct varve *v);
-/* The epoch is committed. */
+/* The epoch is committed. Does nothing for ranks with stores of their own: vv_tiers_ranks_plan does. */
 void vv_tiers_offer(struct varve *v, uint64_t epoch);
 /* Must the nearest store keep the epoch, because it is being copied or is to be copied next? */
 bool vv_tiers_needs(struct varve *v, uint64_t epoch);
@@ -43,17 +43,19 @@ void vv_tiers_each(struct varve *v, void (*fn)(void *arg, const char *url, uint6
 
 struct vv_tiers *vv_tiers_of(const struct varve *v); /* NULL: the session has none */
 /* Tiers are stores that all ranks share. Rank 0 looks for epochs there; the others learn the result. */
-bool vv_tiers_is_first(const struct varve *v);
-int vv_tiers_meet(struct varve *v, int rc);
+bool vv_tiers_is_rank_0(const struct varve *v);
+int vv_tiers_agree(struct varve *v, int rc);
 /* Has each rank, or each machine, a nearest store of its own? Then their leaders copy. */
-bool vv_tiers_are_local(const struct varve *v);
-bool vv_tiers_copies(const struct varve *v); /* this rank copies */
+bool vv_tiers_nearest_is_local(const struct varve *v);
+bool vv_tiers_rank_copies(const struct varve *v); /* this rank copies */
 /* Opens the store of the tier, which is made if it does not exist. */
 int vv_tiers_make_store(struct vv_tier *r);
-/* The lock of the fields above. As in background.c: no handler of the program runs meanwhile. */
+/* The lock of the fields marked so in tiers_priv.h. As in background.c: no handler of the program runs
+ * meanwhile. */
 void vv_tiers_lock(struct vv_tiers *t, sigset_t *mask);
 void vv_tiers_unlock(struct vv_tiers *t, const sigset_t *mask);
-/* Starts the thread if an epoch is due. The caller holds the lock. */
+/* Starts the thread if an epoch is due, and lets one that has failed be tried again. The caller holds
+ * the lock. */
 void vv_tiers_wake(struct vv_tier *r);
 bool vv_tiers_is_due(const struct vv_tier *r, uint64_t epoch);
 void vv_tiers_warn(const struct vv_tier *r, uint64_t epoch);

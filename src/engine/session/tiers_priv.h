@@ -27,12 +27,14 @@ struct vv_tier {
 	/* under the lock: */
 	uint64_t newest; /* epoch that it is known to have */
 	uint64_t due;    /* the newest due epoch that it lacks; 0: none */
-	uint64_t marked; /* the last epoch that was due */
+	uint64_t last_due; /* the interval `every` counts from it */
 	uint64_t copying;
-	bool tried;      /* the copy has failed since the last epoch */
-	struct vv_reachable parts; /* of ranks with stores of their own: what this one copies of `due` */
-	bool has_parts;  /* which the thread has not taken over yet */
+	bool failed;     /* the copy has failed since the last epoch */
+	struct vv_reachable due_layers; /* of ranks with stores of their own: what this one copies of `due` */
+	bool has_due_layers; /* which the thread has not taken over yet */
 	uint64_t given_up; /* the epoch that another rank could not copy */
+	bool waits;        /* rank 0, for the layers of the others, */
+	double idle_since; /* of which none copies anything since; 0: one does */
 	double ended, cost; /* of the last copy */
 	bool started;
 	pthread_t thread;
@@ -40,7 +42,7 @@ struct vv_tier {
 	/* for the thread, once it is started: */
 	uint64_t warned;  /* the due epoch of the last warning */
 	uint64_t dropped; /* bytes of dropped epochs since the last gc */
-	struct vv_reachable taken; /* the parts of the epoch that is being copied */
+	struct vv_reachable copying_layers; /* the same of the epoch that is being copied */
 };
 
 struct vv_tiers {
@@ -52,7 +54,7 @@ struct vv_tiers {
 	struct vv_event change;
 	atomic_bool stop;
 	bool reading; /* from a tier in place of the nearest store */
-	bool local;   /* ranks have nearest stores of their own; set when the session is open */
+	bool local_nearest; /* ranks have nearest stores of their own; set when the session is open */
 	struct vv_tiers_plan plan; /* of the last committed epoch; for ranks with stores of their own */
 	uint64_t planned;          /* the epoch that is due by this plan; 0: it was shared */
 	size_t n;

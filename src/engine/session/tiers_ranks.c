@@ -1,4 +1,5 @@
 #include "engine/session/tiers_ranks.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "engine/context.h"
@@ -13,6 +14,8 @@
 /* Seconds between two looks for the layers of the other storage nodes. */
 #define PAUSE_LEAST 0.02
 #define PAUSE_MOST 1.0
+/* Seconds that rank 0 waits for layers while no other rank copies any. */
+#define IDLE_MOST 20.0
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
@@ -22,19 +25,23 @@ static void add_needed(struct vv_tiers_plan *p, uint64_t epoch)
 		p->needed[p->n++] = epoch;
 }
 
-uint64_t vv_tiers_ranks_failed(const struct varve *v)
+struct vv_tiers_fate vv_tiers_ranks_fate(const struct varve *v)
 {
 	struct vv_tiers *t = vv_tiers_of(v);
-	uint64_t failed = 0;
+	struct vv_tiers_fate f = { 0 };
 	sigset_t mask;
 
 	if (!t)
-		return 0;
+		return f;
 	vv_tiers_lock(t, &mask);
-	for (size_t i = 0; i < t->n; i++)
-		failed |= (uint64_t)(t->tier[i].due && t->tier[i].tried) << i;
+	for (size_t i = 0; i < t->n; i++) {
+		const struct vv_tier *r = &t->tier[i];
+
+		f.failed |= (uint64_t)(r->due && r->failed) << i;
+		f.busy |= (uint64_t)((r->due || r->copying) && !vv_tiers_is_rank_0(v)) << i;
+	}
 	vv_tiers_unlock(t, &mask);
-	return failed;
+	return f;
 }
 
 /* The caller holds the lock. The next epoch is due in place of the one that is given up. */
@@ -42,11 +49,23 @@ static void give_up(struct vv_tier *r)
 {
 	r->given_up = r->due ? r->due : r->copying;
 	r->due = 0;
-	r->marked = r->newest;
+	r->last_due = r->newest;
+	r->ended = r->idle_since = 0;
 	vv_event_signal(&r->all->change);
 }
 
-void vv_tiers_ranks_plan(struct varve *v, uint64_t epoch, uint64_t failed, struct vv_tiers_plan *out)
+/* The caller holds the lock. Somebody else may have removed the layers that rank 0 waits for. */
+static bool waits_in_vain(struct vv_tier *r, bool others_copy)
+{
+	if (others_copy || !r->waits) {
+		r->idle_since = 0;
+		return false;
+	}
+	r->idle_since = r->idle_since > 0 ? r->idle_since : vv_clock_s();
+	return vv_clock_s() > r->idle_since + IDLE_MOST;
+}
+
+void vv_tiers_ranks_plan(struct varve *v, uint64_t epoch, const struct vv_tiers_fate *others, struct vv_tiers_plan *out)
 {
 	struct vv_tiers *t = vv_tiers_of(v);
 	sigset_t mask;
@@ -57,7 +76,8 @@ void vv_tiers_ranks_plan(struct varve *v, uint64_t epoch, uint64_t failed, struc
 	vv_tiers_lock(t, &mask);
 	for (size_t i = 0; i < t->n; i++) {
 		struct vv_tier *r = &t->tier[i];
-		bool gave_up = (r->due || r->copying) && failed >> i & 1;
+		bool vain = waits_in_vain(r, others->busy >> i & 1);
+		bool gave_up = (r->due || r->copying) && (others->failed >> i & 1 || vain);
 
 		add_needed(out, r->due);
 		add_needed(out, r->copying);
@@ -65,7 +85,7 @@ void vv_tiers_ranks_plan(struct varve *v, uint64_t epoch, uint64_t failed, struc
 			give_up(r);
 		if ((gave_up || (!r->due && !r->copying)) && vv_tiers_is_due(r, epoch)) {
 			out->due |= (uint64_t)1 << i;
-			r->marked = epoch;
+			r->last_due = epoch;
 		}
 	}
 	vv_tiers_unlock(t, &mask);
@@ -83,7 +103,7 @@ void vv_tiers_ranks_follow(struct varve *v, uint64_t epoch, const struct vv_tier
 {
 	struct vv_tiers *t = vv_tiers_of(v);
 
-	if (!t || !vv_tiers_are_local(v))
+	if (!t || !vv_tiers_nearest_is_local(v))
 		return;
 	t->plan = *p;
 	t->planned = p->due ? epoch : 0;
@@ -91,17 +111,18 @@ void vv_tiers_ranks_follow(struct varve *v, uint64_t epoch, const struct vv_tier
 
 /* ---- who copies what ------------------------------------------------------------------------- */
 
-/* Parts that no thread has taken over belong to an epoch that this one overtakes. */
+/* Layers that no thread has taken over belong to an epoch that was given up. */
 static void set_due(struct vv_tier *r, uint64_t epoch, struct vv_reachable *parts)
 {
 	struct vv_reachable old;
 	sigset_t mask;
 
 	vv_tiers_lock(r->all, &mask);
-	old = r->parts;
-	r->parts = *parts;
-	r->has_parts = true;
+	old = r->due_layers;
+	r->due_layers = *parts;
+	r->has_due_layers = true;
 	r->due = epoch;
+	r->given_up = r->given_up == epoch ? 0 : r->given_up;
 	vv_tiers_wake(r);
 	vv_event_signal(&r->all->change);
 	vv_tiers_unlock(r->all, &mask);
@@ -115,12 +136,12 @@ static void warn_of(struct vv_tier *r, uint64_t epoch)
 	vv_log_warn("tier '%s' gets no copy of epoch %" PRIu64 " of '%s', the next epoch is tried: %s", r->set->url, epoch, r->all->name,
 		    vv_err_last());
 	vv_tiers_lock(r->all, &mask);
-	r->marked = r->newest;
+	r->last_due = r->newest;
 	vv_tiers_unlock(r->all, &mask);
 }
 
 /* All ranks call it together. If it fails, it fails on all. */
-static void share(struct varve *v, struct vv_tier *r, uint64_t epoch)
+static void assign(struct varve *v, struct vv_tier *r, uint64_t epoch)
 {
 	struct vv_reachable parts;
 	struct vv_err_state error;
@@ -128,16 +149,16 @@ static void share(struct varve *v, struct vv_tier *r, uint64_t epoch)
 
 	vv_err_save(0, &error);
 	rc = vv_gc_ranks_needs(&v->ctx, epoch, &parts);
-	if (rc == 0 && vv_tiers_copies(v))
+	if (rc == 0 && vv_tiers_rank_copies(v))
 		set_due(r, epoch, &parts);
-	else if (rc && vv_tiers_is_first(v))
+	else if (rc && vv_tiers_is_rank_0(v))
 		warn_of(r, epoch);
-	if (rc || !vv_tiers_copies(v))
+	if (rc || !vv_tiers_rank_copies(v))
 		vv_reachable_fini(&parts);
 	vv_err_restore(&error);
 }
 
-void vv_tiers_ranks_share(struct varve *v)
+void vv_tiers_ranks_assign(struct varve *v)
 {
 	struct vv_tiers *t = vv_tiers_of(v);
 	uint64_t epoch = t ? t->planned : 0;
@@ -147,10 +168,10 @@ void vv_tiers_ranks_share(struct varve *v)
 	t->planned = 0;
 	for (size_t i = 0; i < t->n; i++)
 		if (t->plan.due & (uint64_t)1 << i)
-			share(v, &t->tier[i], epoch);
+			assign(v, &t->tier[i], epoch);
 }
 
-void vv_tiers_ranks_share_first(struct varve *v)
+void vv_tiers_ranks_assign_first(struct varve *v)
 {
 	struct vv_tiers *t = vv_tiers_of(v);
 	uint64_t due[VV_TIER_LIST_MAX] = { 0 };
@@ -165,18 +186,18 @@ void vv_tiers_ranks_share_first(struct varve *v)
 		if (!due[i])
 			continue;
 		if (vv_group_spread_commit(&v->ctx, due[i]) < 0)
-			vv_err_clear(); /* sharing reports it */
-		share(v, &t->tier[i], due[i]);
+			vv_err_clear(); /* assign reports it */
+		assign(v, &t->tier[i], due[i]);
 	}
 }
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
-/* A tier that rank 0 cannot reach is reported elsewhere. */
+/* vv_tiers_check_reached reports a tier that rank 0 cannot reach. */
 static int check_one(struct varve *v, struct vv_tier *r)
 {
 	struct vv_group *g = v->ctx.group;
-	uint64_t reached = vv_tiers_is_first(v) && vv_tiers_make_store(r) == 0;
+	uint64_t reached = vv_tiers_is_rank_0(v) && vv_tiers_make_store(r) == 0;
 	bool shared = true;
 	int rc = vv_group_sum(g, g->comm, 0, &reached, 1);
 
@@ -186,6 +207,12 @@ static int check_one(struct varve *v, struct vv_tier *r)
 	rc = vv_tiers_open_lineage(r, v->ctx.lineage.name);
 	vv_err_clear();
 	rc = vv_hosts_share(g, rc && !r->store ? NULL : r->store, v->ctx.lineage.name, &shared);
+	if (rc && !g->comm->broken) { /* the tier is full, for example: the nodes may have all that a restart needs */
+		if (vv_tiers_is_rank_0(v))
+			vv_log_warn("tier '%s' cannot be checked: %s", r->set->url, vv_err_last());
+		vv_err_clear();
+		return 0;
+	}
 	if (rc || shared)
 		return rc;
 	return vv_err_set(VV_EINVAL, "tiers: not all ranks reach one store as '%s': name a store that they share, such as a folder of a shared file system",
@@ -197,7 +224,7 @@ int vv_tiers_ranks_check(struct varve *v)
 	struct vv_tiers *t = vv_tiers_of(v);
 	int rc = 0;
 
-	for (size_t i = 0; t && vv_tiers_are_local(v) && rc == 0 && i < t->n; i++)
+	for (size_t i = 0; t && vv_tiers_nearest_is_local(v) && rc == 0 && i < t->n; i++)
 		rc = check_one(v, &t->tier[i]);
 	return rc;
 }
@@ -205,7 +232,7 @@ int vv_tiers_ranks_check(struct varve *v)
 void vv_tiers_ranks_finish(struct varve *v)
 {
 	struct vv_tiers *t = vv_tiers_of(v);
-	uint64_t bits = vv_tiers_ranks_failed(v), failed[VV_TIER_LIST_MAX] = { 0 };
+	uint64_t bits = vv_tiers_ranks_fate(v).failed, failed[VV_TIER_LIST_MAX] = { 0 };
 	sigset_t mask;
 
 	for (size_t i = 0; i < t->n; i++)
@@ -216,20 +243,20 @@ void vv_tiers_ranks_finish(struct varve *v)
 	}
 	vv_tiers_lock(t, &mask);
 	for (size_t i = 0; i < t->n; i++)
-		if (failed[i] && (t->tier[i].due || t->tier[i].copying) && vv_tiers_is_first(v))
+		if (failed[i] && (t->tier[i].due || t->tier[i].copying) && vv_tiers_is_rank_0(v))
 			give_up(&t->tier[i]);
 	vv_event_signal(&t->change); /* rank 0 looks at once */
 	vv_tiers_unlock(t, &mask);
 }
 
-bool vv_tiers_ranks_share_last(struct varve *v)
+bool vv_tiers_ranks_assign_last(struct varve *v)
 {
 	struct vv_tiers *t = vv_tiers_of(v);
 	struct vv_tiers_plan *p = &t->plan;
 	uint64_t last[2] = { 0 };
 
-	if (vv_tiers_is_first(v) && v->tip.epoch) {
-		vv_tiers_ranks_plan(v, v->tip.epoch, 0, p);
+	if (vv_tiers_is_rank_0(v) && v->tip.epoch) {
+		vv_tiers_ranks_plan(v, v->tip.epoch, &(struct vv_tiers_fate){ 0 }, p);
 		last[0] = v->tip.epoch;
 		last[1] = p->due;
 	}
@@ -239,7 +266,7 @@ bool vv_tiers_ranks_share_last(struct varve *v)
 	}
 	p->due = last[1];
 	t->planned = p->due ? last[0] : 0;
-	vv_tiers_ranks_share(v);
+	vv_tiers_ranks_assign(v);
 	return p->due;
 }
 
@@ -247,12 +274,12 @@ bool vv_tiers_ranks_share_last(struct varve *v)
 
 void vv_tiers_ranks_take(struct vv_tier *r)
 {
-	if (!r->has_parts)
+	if (!r->has_due_layers)
 		return;
-	vv_reachable_fini(&r->taken);
-	r->taken = r->parts;
-	r->parts = (struct vv_reachable){ 0 };
-	r->has_parts = false;
+	vv_reachable_fini(&r->copying_layers);
+	r->copying_layers = r->due_layers;
+	r->due_layers = (struct vv_reachable){ 0 };
+	r->has_due_layers = false;
 }
 
 struct waiting {
@@ -272,6 +299,7 @@ static int wait_for_others(void *arg)
 
 	vv_tiers_lock(t, &mask);
 	w->gave_up = w->tier->given_up == w->epoch;
+	w->tier->waits = !w->gave_up;
 	vv_tiers_unlock(t, &mask);
 	if (w->gave_up || atomic_load(&t->stop))
 		return vv_err_set(VV_EBUSY, "not all ranks have copied their layers");
@@ -288,11 +316,11 @@ int vv_tiers_ranks_copy(struct vv_tier *r, uint64_t epoch, struct vv_store *from
 	int rc = vv_catalog_open(from, r->all->name, false, &lin);
 
 	if (rc == 0)
-		rc = vv_copy_parts_run(&q, epoch, &r->taken);
-	if (rc == 0 && vv_tiers_is_first(r->all->v))
+		rc = vv_copy_parts_run(&q, epoch, &r->copying_layers);
+	if (rc == 0 && vv_tiers_is_rank_0(r->all->v))
 		rc = vv_copy_parts_commit(&q, epoch, wait_for_others, &w);
 	if (!w.gave_up)
 		return rc;
-	vv_log_warn("tier '%s' gets no copy of epoch %" PRIu64 " of '%s': another rank could not copy its layers", r->set->url, epoch, r->all->name);
+	vv_log_warn("tier '%s' gets no copy of epoch %" PRIu64 " of '%s': layers of other ranks are not there", r->set->url, epoch, r->all->name);
 	return 1;
 }

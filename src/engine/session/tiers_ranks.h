@@ -19,25 +19,28 @@ struct vv_tiers_plan {
 
 /* Do all ranks reach the same store as each tier? Called by all, when they open the session. */
 int vv_tiers_ranks_check(struct varve *v);
-/* A bit for each tier to which this rank could not copy its layers. */
-uint64_t vv_tiers_ranks_failed(const struct varve *v);
-/* Called by rank 0 when it commits the epoch. failed: the bits of all ranks. Nothing is due for a
- * tier before the previous epoch is there, or is given up because a rank has failed. So all ranks
- * copy the same epochs. */
-void vv_tiers_ranks_plan(struct varve *v, uint64_t epoch, uint64_t failed, struct vv_tiers_plan *out);
+struct vv_tiers_fate { /* a bit for each tier */
+	uint64_t failed; /* this rank, or any, could not copy its layers */
+	uint64_t busy;   /* this rank, or any but rank 0, copies layers */
+};
+struct vv_tiers_fate vv_tiers_ranks_fate(const struct varve *v);
+/* Called by rank 0 when it commits the epoch. Nothing is due for a tier before the previous epoch is
+ * there, or is given up because a rank has failed. So all ranks copy the same epochs. */
+void vv_tiers_ranks_plan(struct varve *v, uint64_t epoch, const struct vv_tiers_fate *others, struct vv_tiers_plan *out);
 bool vv_tiers_ranks_needs(const struct vv_tiers_plan *p, uint64_t epoch);
 /* Called by all ranks once the epoch is committed, before old ones are dropped. */
 void vv_tiers_ranks_follow(struct varve *v, uint64_t epoch, const struct vv_tiers_plan *p);
-/* Called by all ranks after that: shares who copies which layers. It communicates in the background. */
-void vv_tiers_ranks_share(struct varve *v);
+/* Called by all ranks after that, in the background or in the next call that all make: tells each node
+ * which layers it copies. */
+void vv_tiers_ranks_assign(struct varve *v);
 /* The same for the epochs that earlier sessions have not copied. */
-void vv_tiers_ranks_share_first(struct varve *v);
+void vv_tiers_ranks_assign_first(struct varve *v);
 
 /* For closing, by all ranks: the copies of all other ranks have ended. Rank 0 gives up those that
  * have failed. */
 void vv_tiers_ranks_finish(struct varve *v);
-/* The same after that: shares the newest epoch if it is due. True: it is. */
-bool vv_tiers_ranks_share_last(struct varve *v);
+/* The same after that, for the newest epoch if it is due. True: it is. */
+bool vv_tiers_ranks_assign_last(struct varve *v);
 
 /* For a tier's thread, under the lock: takes over the parts of the epoch that is due. */
 void vv_tiers_ranks_take(struct vv_tier *r);

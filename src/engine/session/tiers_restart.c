@@ -46,7 +46,7 @@ int vv_tiers_restart_ask(struct varve *v)
 {
 	struct vv_tiers *t = vv_tiers_of(v);
 
-	return t ? vv_tiers_meet(v, vv_tiers_is_first(v) ? ask(v, t) : 0) : 0;
+	return t ? vv_tiers_agree(v, vv_tiers_is_rank_0(v) ? ask(v, t) : 0) : 0;
 }
 
 int vv_tiers_restart_newest(struct varve *v, uint64_t before, uint64_t *epoch)
@@ -55,7 +55,7 @@ int vv_tiers_restart_newest(struct varve *v, uint64_t before, uint64_t *epoch)
 	uint64_t newest;
 	int rc = 0;
 
-	for (size_t i = 0; t && vv_tiers_is_first(v) && rc == 0 && i < t->n; i++) {
+	for (size_t i = 0; t && vv_tiers_is_rank_0(v) && rc == 0 && i < t->n; i++) {
 		rc = vv_tiers_look(&t->tier[i], v->ctx.lineage.name, before, &newest);
 		if (rc == 0 && !t->tier[i].trouble.code && newest > *epoch)
 			*epoch = newest;
@@ -97,11 +97,11 @@ static int judge(struct varve *v, uint64_t epoch, const struct vv_err_state *fir
 	struct vv_tiers *t = vv_tiers_of(v);
 	int rc = vv_err_restore(first);
 
-	for (size_t i = 0; vv_tiers_is_first(v) && i < t->n; i++)
+	for (size_t i = 0; vv_tiers_is_rank_0(v) && i < t->n; i++)
 		if (t->tier[i].trouble.code)
 			rc = vv_err_set(VV_EIO, "epoch %" PRIu64 " is not intact in the other stores, and tier '%s' cannot be reached: %s", epoch,
 					t->tier[i].set->url, t->tier[i].trouble.message);
-	return vv_tiers_meet(v, rc);
+	return vv_tiers_agree(v, rc);
 }
 
 /* Has the tier the epoch? VV_ENOENT, VV_EDAMAGED: no. */
@@ -126,7 +126,7 @@ static int try_tiers(struct varve *v, uint64_t epoch, struct vv_err_state *first
 
 	for (size_t i = 0; i < t->n; i++) {
 		struct vv_tier *r = &t->tier[i];
-		int rc = vv_tiers_meet(v, vv_tiers_is_first(v) ? consider(v, r, epoch) : 0);
+		int rc = vv_tiers_agree(v, vv_tiers_is_rank_0(v) ? consider(v, r, epoch) : 0);
 
 		if (rc == 0)
 			rc = fn(v, r, epoch, arg);
@@ -143,10 +143,10 @@ static int try_tiers(struct varve *v, uint64_t epoch, struct vv_err_state *first
 static int fetch_from(struct varve *v, struct vv_tier *r, uint64_t epoch, void *arg)
 {
 	(void)arg;
-	return vv_tiers_meet(v, vv_tiers_is_first(v) ? copy_back(v, r, epoch) : 0);
+	return vv_tiers_agree(v, vv_tiers_is_rank_0(v) ? copy_back(v, r, epoch) : 0);
 }
 
-/* Has no rank's store the epoch? They do not get it back: it is read from the tier. */
+/* Does no rank's store have the epoch? Then it is read from the tier, and not copied back. */
 static int look_here(struct varve *v, uint64_t epoch, bool *lacks)
 {
 	uint64_t have = 0;
@@ -168,15 +168,15 @@ int vv_tiers_restart_fetch(struct varve *v, uint64_t epoch, bool *lacks)
 	*lacks = false;
 	if (!t || t->reading)
 		return 0;
-	if (vv_tiers_are_local(v))
+	if (vv_tiers_nearest_is_local(v))
 		return look_here(v, epoch, lacks);
-	if (vv_tiers_is_first(v))
+	if (vv_tiers_is_rank_0(v))
 		has_epoch(&v->ctx.lineage, epoch, &rc);
-	rc = vv_tiers_meet(v, rc);
+	rc = vv_tiers_agree(v, rc);
 	if (rc != VV_ENOENT)
 		return rc == VV_EDAMAGED ? 0 : rc;
 	vv_err_save(rc, &missing);
-	rc = vv_tiers_meet(v, vv_threads_start(&v->ctx));
+	rc = vv_tiers_agree(v, vv_threads_start(&v->ctx));
 	if (rc == 0)
 		rc = try_tiers(v, epoch, &missing, fetch_from, NULL);
 	*lacks = rc == VV_EMISMATCH;
@@ -189,21 +189,21 @@ struct reading {
 	struct vv_err_state why; /* the nearest store cannot give the epoch */
 };
 
-/* Ranks with stores of their own share the tier. */
+/* For the reading, all ranks are on one storage node: the tier. */
 static int read_shared(struct varve *v, uint64_t epoch, const struct reading *how)
 {
 	struct vv_group *g = v->ctx.group;
-	uint32_t *nodes = g->storage_node, *one = vv_mem_new(g->size, sizeof(*one));
-	int rc = vv_group_agree(g, g->comm, one ? 0 : VV_ENOMEM);
+	uint32_t *nodes = g->storage_node, *shared_node = vv_mem_new(g->size, sizeof(*shared_node));
+	int rc = vv_group_agree(g, g->comm, shared_node ? 0 : VV_ENOMEM);
 
 	if (rc == 0) {
-		g->storage_node = one;
+		g->storage_node = shared_node;
 		g->has_local_stores = false;
 		rc = how->read(v, epoch, how->arg);
 		g->storage_node = nodes;
 		g->has_local_stores = true;
 	}
-	vv_mem_free(one);
+	vv_mem_free(shared_node);
 	return rc;
 }
 
@@ -213,16 +213,16 @@ static int read_from(struct varve *v, struct vv_tier *r, uint64_t epoch, void *a
 	struct vv_lineage own = v->ctx.lineage;
 	int rc = vv_tiers_open_lineage(r, own.name);
 
-	rc = vv_tiers_meet(v, rc ? rc : r->has_lineage ? 0 : vv_err_set(VV_ENOENT, "tier '%s' has no lineage '%s'", r->set->url, own.name));
+	rc = vv_tiers_agree(v, rc ? rc : r->has_lineage ? 0 : vv_err_set(VV_ENOENT, "tier '%s' has no lineage '%s'", r->set->url, own.name));
 	if (rc)
 		return rc;
-	if (vv_tiers_is_first(v))
+	if (vv_tiers_is_rank_0(v))
 		vv_log_warn("epoch %" PRIu64 " of '%s' is read from tier '%s', and the next checkpoint stores everything again: %s", epoch, own.name,
 			    r->set->url, how->why.message);
 	v->ctx.lineage = r->lineage;
 	v->ctx.store = r->store;
 	vv_tiers_of(v)->reading = true;
-	rc = vv_tiers_are_local(v) ? read_shared(v, epoch, how) : how->read(v, epoch, how->arg);
+	rc = vv_tiers_nearest_is_local(v) ? read_shared(v, epoch, how) : how->read(v, epoch, how->arg);
 	vv_tiers_of(v)->reading = false;
 	v->ctx.lineage = own;
 	v->ctx.store = own.store;

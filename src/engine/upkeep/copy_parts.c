@@ -9,10 +9,7 @@
 #include <pthread.h>
 #include <string.h>
 
-enum {
-	REMOTE_COPIES = 8, /* layers at a time, each with parts in memory */
-	LOOKS = 8,         /* while the epoch's own layers, of an earlier copy, are there and older ones are not */
-};
+enum { REMOTE_COPIES = 8 }; /* layers at a time, each with parts in memory */
 
 struct parts_copier {
 	const struct vv_copy_request *q;
@@ -20,10 +17,9 @@ struct parts_copier {
 	struct vv_lineage to;
 	struct vv_commit commit;   /* by the source */
 	struct vv_listing listing; /* of the destination */
-	bool own;                  /* copies the layers of the epoch itself, else the older ones */
+	bool newest_layers;        /* copies the layers of the epoch itself, else the older ones */
 	pthread_mutex_t lock;
 	struct vv_err_state failure;
-	unsigned looks;
 };
 
 static int open_target(struct parts_copier *k)
@@ -42,16 +38,12 @@ static int open_target(struct parts_copier *k)
 }
 
 /* *there: the destination has the epoch already. */
-static int open_both(struct parts_copier *k, uint64_t epoch, bool *there)
+static int look_there(const struct parts_copier *k, bool *there)
 {
+	uint64_t epoch = k->commit.epoch;
 	struct vv_commit old = { 0 };
-	int rc = vv_catalog_commit(k->q->from, epoch, &k->commit);
+	int rc = vv_catalog_commit(&k->to, epoch, &old);
 
-	if (rc == 0)
-		rc = open_target(k);
-	if (rc)
-		return rc;
-	rc = vv_catalog_commit(&k->to, epoch, &old);
 	*there = rc == 0;
 	if (rc == 0 && !vv_commit_is_same(&old, &k->commit))
 		rc = vv_err_set(VV_EMISMATCH, "epoch %" PRIu64 " of lineage '%s' is not the same in '%s' and '%s': both copies have continued (copy to another store, or drop the epochs of one of the two)",
@@ -62,6 +54,15 @@ static int open_both(struct parts_copier *k, uint64_t epoch, bool *there)
 	}
 	vv_commit_fini(&old);
 	return rc;
+}
+
+static int open_both(struct parts_copier *k, uint64_t epoch, bool *there)
+{
+	int rc = vv_catalog_commit(k->q->from, epoch, &k->commit);
+
+	if (rc == 0)
+		rc = open_target(k);
+	return rc ? rc : look_there(k, there);
 }
 
 static void close_both(struct parts_copier *k)
@@ -95,7 +96,7 @@ static bool has_failed(struct parts_copier *k)
 	return failed;
 }
 
-static int step(void *arg, uint64_t bytes)
+static int check_stop(void *arg, uint64_t bytes)
 {
 	const struct parts_copier *k = arg;
 
@@ -110,16 +111,16 @@ static void copy_one(void *arg, size_t i)
 	struct parts_copier *k = arg;
 	const struct vv_reachable_layer *l = &k->parts->v[i];
 	struct vv_layer_copy c = { .from = k->q->from, .to = &k->to, .layer = l, .head = head_of(&k->commit, l->layer),
-				   .exists = vv_catalog_has_layer(&k->listing, l->layer), .step = step, .arg = k };
+				   .exists = vv_catalog_has_layer(&k->listing, l->layer), .step = check_stop, .arg = k };
 	uint64_t copied = 0;
 
-	if ((l->chain || l->need.n) && (vv_run_epoch(l->layer) == k->commit.epoch) == k->own && !has_failed(k))
+	if ((l->chain || l->need.n) && (vv_run_epoch(l->layer) == k->commit.epoch) == k->newest_layers && !has_failed(k))
 		note_failure(k, vv_copy_layer_run(&c, &copied));
 }
 
-static int copy_layers(struct parts_copier *k, bool own)
+static int copy_layers(struct parts_copier *k, bool newest)
 {
-	k->own = own;
+	k->newest_layers = newest;
 	if (k->q->from->store->is_remote || k->q->to->is_remote)
 		vv_pool_each_deep(k->q->pool, REMOTE_COPIES, k->parts->n, copy_one, k);
 	else
@@ -138,6 +139,11 @@ int vv_copy_parts_run(const struct vv_copy_request *q, uint64_t epoch, const str
 	if (rc == 0 && !there)
 		rc = copy_layers(&k, false);
 	vv_test_point("parts-older");
+	vv_catalog_listing_fini(&k.listing);
+	if (rc == 0 && !there) /* that took long: another job may have gone on with these numbers */
+		rc = look_there(&k, &there);
+	if (rc == 0 && !there)
+		rc = vv_catalog_list(&k.to, epoch, &k.listing);
 	if (rc == 0 && !there)
 		rc = copy_layers(&k, true);
 	close_both(&k);
@@ -209,20 +215,22 @@ static int sweep(const struct parts_copier *k)
 	return rc ? rc : vv_catalog_each_folder(&k->to, vv_store_sweep);
 }
 
-/* Under the lock. Copies that were killed have left unfinished files. */
+/* Under the lock. Once all is there, all nodes have finished, so unfinished files are of copies that
+ * were killed. */
 static int commit_whole(struct parts_copier *k, struct vv_lock *lock, bool *whole)
 {
-	int rc = sweep(k);
+	int rc;
 
 	vv_catalog_listing_fini(&k->listing);
-	if (rc == 0)
-		rc = vv_catalog_list(&k->to, 0, &k->listing);
+	rc = vv_catalog_list(&k->to, 0, &k->listing);
 	if (rc == 0)
 		rc = check_whole(k, whole);
 	if (rc || !*whole)
 		return rc;
 	vv_test_point("parts-whole");
-	rc = put_labels(k);
+	rc = sweep(k);
+	if (rc == 0)
+		rc = put_labels(k);
 	if (rc == 0)
 		rc = vv_store_held(lock);
 	return rc ? rc : vv_catalog_put_commit(&k->to, &k->commit);
@@ -244,8 +252,6 @@ static int try_commit(struct parts_copier *k, bool *done)
 	if (rc == 0)
 		rc = commit_whole(k, lock, done);
 	vv_store_unlock(lock);
-	if (rc == 0 && !*done && ++k->looks == LOOKS)
-		rc = vv_err_set(VV_EBUSY, "layers in '%s' were removed while others were copied there", k->to.store->url);
 	return rc;
 }
 

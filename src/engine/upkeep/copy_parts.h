@@ -13,7 +13,7 @@
 int vv_copy_parts_run(const struct vv_copy_request *q, uint64_t epoch, const struct vv_reachable *parts);
 
 /* Commits the epoch at the destination when all that it needs is there. Calls `wait` before each
- * further look, until that returns an error. No storage node may copy another epoch meanwhile. */
+ * further look, until that returns an error. No storage node copies a newer epoch meanwhile. */
 int vv_copy_parts_commit(const struct vv_copy_request *q, uint64_t epoch, int (*wait)(void *arg), void *arg);
 
 #endif
