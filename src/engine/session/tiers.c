@@ -176,8 +176,8 @@ void vv_tiers_warn(const struct vv_tier *r, uint64_t epoch)
 static void conclude(struct vv_tier *r, uint64_t epoch, int rc, double began)
 {
 	r->copying = 0;
-	r->waits = false;
-	r->ended = vv_clock_s();
+	r->idle_since = 0;
+	r->ended = rc <= 0 ? vv_clock_s() : r->ended; /* else the next epoch is due */
 	if (rc == 0 && vv_tiers_is_rank_0(r->all->v)) { /* the others have copied their parts only */
 		r->cost = r->ended - began;
 		r->newest = epoch > r->newest ? epoch : r->newest;
@@ -520,7 +520,7 @@ static void await_copies(struct varve *v, double end)
 	epoch = r && r->due ? r->due : r ? r->copying : 0;
 	vv_tiers_unlock(t, &mask);
 	if (r)
-		vv_log_warn("tier '%s' has no copy of epoch %" PRIu64 " of '%s': it was not complete after the time of the option timeout; the next session completes it",
+		vv_log_warn("tier '%s' has no copy of epoch %" PRIu64 " of '%s': it was not complete when the time of the option timeout ended; the next session completes it",
 			    r->set->url, epoch, v->ctx.lineage.name);
 }
 

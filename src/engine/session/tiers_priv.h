@@ -32,9 +32,7 @@ struct vv_tier {
 	bool failed;     /* the copy has failed since the last epoch */
 	struct vv_reachable due_layers; /* of ranks with stores of their own: what this one copies of `due` */
 	bool has_due_layers; /* which the thread has not taken over yet */
-	uint64_t given_up; /* the epoch that another rank could not copy */
-	bool waits;        /* rank 0, for the layers of the others, */
-	double idle_since; /* of which none copies anything since; 0: one does */
+	double idle_since; /* no rank but rank 0 copies anything since; 0: one does */
 	double ended, cost; /* of the last copy */
 	bool started;
 	pthread_t thread;
@@ -56,7 +54,7 @@ struct vv_tiers {
 	bool reading; /* from a tier in place of the nearest store */
 	bool local_nearest; /* ranks have nearest stores of their own; set when the session is open */
 	struct vv_tiers_plan plan; /* of the last committed epoch; for ranks with stores of their own */
-	uint64_t planned;          /* the epoch that is due by this plan; 0: it was shared */
+	uint64_t planned;          /* the epoch that is due by this plan; 0: it was assigned */
 	size_t n;
 	struct vv_tier tier[VV_TIER_LIST_MAX];
 };

@@ -10,12 +10,14 @@
 #include "engine/upkeep/copy_parts.h"
 #include "engine/upkeep/gc_ranks.h"
 #include <inttypes.h>
+#include <math.h>
 
 /* Seconds between two looks for the layers of the other storage nodes. */
 #define PAUSE_LEAST 0.02
-#define PAUSE_MOST 1.0
-/* Seconds that rank 0 waits for layers while no other rank copies any. */
-#define IDLE_MOST 20.0
+#define PAUSE_MOST 4.0
+/* Seconds that rank 0 waits for layers while no other rank copies any. A client of NFS may show an old
+ * folder for 60 s. */
+#define IDLE_MOST 90.0
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
@@ -44,25 +46,24 @@ struct vv_tiers_fate vv_tiers_ranks_fate(const struct varve *v)
 	return f;
 }
 
-/* The caller holds the lock. The next epoch is due in place of the one that is given up. */
+/* The caller holds the lock. The next epoch is due in place of the one that is given up. A thread that
+ * waits for the layers of that one sees that it is no longer due. */
 static void give_up(struct vv_tier *r)
 {
-	r->given_up = r->due ? r->due : r->copying;
 	r->due = 0;
 	r->last_due = r->newest;
-	r->ended = r->idle_since = 0;
+	r->ended = -INFINITY;
+	r->idle_since = 0;
 	vv_event_signal(&r->all->change);
 }
 
-/* The caller holds the lock. Somebody else may have removed the layers that rank 0 waits for. */
-static bool waits_in_vain(struct vv_tier *r, bool others_copy)
+/* The caller holds the lock. */
+static void note_others(struct vv_tier *r, bool copy)
 {
-	if (others_copy || !r->waits) {
+	if (copy || !r->copying)
 		r->idle_since = 0;
-		return false;
-	}
-	r->idle_since = r->idle_since > 0 ? r->idle_since : vv_clock_s();
-	return vv_clock_s() > r->idle_since + IDLE_MOST;
+	else if (r->idle_since == 0)
+		r->idle_since = vv_clock_s();
 }
 
 void vv_tiers_ranks_plan(struct varve *v, uint64_t epoch, const struct vv_tiers_fate *others, struct vv_tiers_plan *out)
@@ -76,11 +77,11 @@ void vv_tiers_ranks_plan(struct varve *v, uint64_t epoch, const struct vv_tiers_
 	vv_tiers_lock(t, &mask);
 	for (size_t i = 0; i < t->n; i++) {
 		struct vv_tier *r = &t->tier[i];
-		bool vain = waits_in_vain(r, others->busy >> i & 1);
-		bool gave_up = (r->due || r->copying) && (others->failed >> i & 1 || vain);
+		bool gave_up = (r->due || r->copying) && others->failed >> i & 1;
 
 		add_needed(out, r->due);
 		add_needed(out, r->copying);
+		note_others(r, others->busy >> i & 1);
 		if (gave_up)
 			give_up(r);
 		if ((gave_up || (!r->due && !r->copying)) && vv_tiers_is_due(r, epoch)) {
@@ -122,7 +123,6 @@ static void set_due(struct vv_tier *r, uint64_t epoch, struct vv_reachable *part
 	r->due_layers = *parts;
 	r->has_due_layers = true;
 	r->due = epoch;
-	r->given_up = r->given_up == epoch ? 0 : r->given_up;
 	vv_tiers_wake(r);
 	vv_event_signal(&r->all->change);
 	vv_tiers_unlock(r->all, &mask);
@@ -136,7 +136,7 @@ static void warn_of(struct vv_tier *r, uint64_t epoch)
 	vv_log_warn("tier '%s' gets no copy of epoch %" PRIu64 " of '%s', the next epoch is tried: %s", r->set->url, epoch, r->all->name,
 		    vv_err_last());
 	vv_tiers_lock(r->all, &mask);
-	r->last_due = r->newest;
+	give_up(r);
 	vv_tiers_unlock(r->all, &mask);
 }
 
@@ -232,19 +232,25 @@ int vv_tiers_ranks_check(struct varve *v)
 void vv_tiers_ranks_finish(struct varve *v)
 {
 	struct vv_tiers *t = vv_tiers_of(v);
-	uint64_t bits = vv_tiers_ranks_fate(v).failed, failed[VV_TIER_LIST_MAX] = { 0 };
+	struct vv_tiers_fate f = vv_tiers_ranks_fate(v);
+	uint64_t failed[VV_TIER_LIST_MAX] = { 0 }, busy[VV_TIER_LIST_MAX] = { 0 };
 	sigset_t mask;
 
-	for (size_t i = 0; i < t->n; i++)
-		failed[i] = bits >> i & 1;
-	if (vv_comm_allreduce(v->ctx.group->comm, failed, t->n, VARVE_SUM) < 0) {
+	for (size_t i = 0; i < t->n; i++) {
+		failed[i] = f.failed >> i & 1;
+		busy[i] = f.busy >> i & 1;
+	}
+	if (vv_comm_allreduce(v->ctx.group->comm, failed, t->n, VARVE_SUM) < 0 ||
+	    vv_comm_allreduce(v->ctx.group->comm, busy, t->n, VARVE_SUM) < 0) {
 		vv_err_clear();
 		return;
 	}
 	vv_tiers_lock(t, &mask);
-	for (size_t i = 0; i < t->n; i++)
-		if (failed[i] && (t->tier[i].due || t->tier[i].copying) && vv_tiers_is_rank_0(v))
+	for (size_t i = 0; vv_tiers_is_rank_0(v) && i < t->n; i++) {
+		note_others(&t->tier[i], busy[i]);
+		if (failed[i] && (t->tier[i].due || t->tier[i].copying))
 			give_up(&t->tier[i]);
+	}
 	vv_event_signal(&t->change); /* rank 0 looks at once */
 	vv_tiers_unlock(t, &mask);
 }
@@ -289,23 +295,34 @@ struct waiting {
 	bool gave_up;
 };
 
+/* Has the epoch been given up? If no other rank copies, the layers that are not there will not come:
+ * they were removed. */
+static bool is_given_up(struct waiting *w)
+{
+	struct vv_tier *r = w->tier;
+	sigset_t mask;
+
+	vv_tiers_lock(r->all, &mask);
+	if (r->due == w->epoch && r->idle_since > 0 && vv_clock_s() > r->idle_since + IDLE_MOST)
+		give_up(r);
+	w->gave_up = r->due != w->epoch;
+	vv_tiers_unlock(r->all, &mask);
+	return w->gave_up;
+}
+
 /* The others copy their layers meanwhile. */
 static int wait_for_others(void *arg)
 {
 	struct waiting *w = arg;
 	struct vv_tiers *t = w->tier->all;
 	uint32_t looked = vv_event_count(&t->change);
-	sigset_t mask;
 
-	vv_tiers_lock(t, &mask);
-	w->gave_up = w->tier->given_up == w->epoch;
-	w->tier->waits = !w->gave_up;
-	vv_tiers_unlock(t, &mask);
-	if (w->gave_up || atomic_load(&t->stop))
-		return vv_err_set(VV_EBUSY, "not all ranks have copied their layers");
-	vv_event_wait_for(&t->change, looked, w->pause);
-	w->pause = w->pause * 2 < PAUSE_MOST ? w->pause * 2 : PAUSE_MOST;
-	return 0;
+	if (!is_given_up(w) && !atomic_load(&t->stop)) {
+		vv_event_wait_for(&t->change, looked, w->pause);
+		w->pause = w->pause * 2 < PAUSE_MOST ? w->pause * 2 : PAUSE_MOST;
+		return 0;
+	}
+	return vv_err_set(VV_EBUSY, "not all ranks have copied their layers");
 }
 
 int vv_tiers_ranks_copy(struct vv_tier *r, uint64_t epoch, struct vv_store *from, struct vv_store *to, struct vv_pool *pool)
