@@ -166,7 +166,7 @@ static int copy_to_tier(struct vv_tier *r, uint64_t epoch)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-void vv_tiers_warn(const struct vv_tier *r, uint64_t epoch)
+static void warn(const struct vv_tier *r, uint64_t epoch)
 {
 	vv_log_warn("tier '%s' has no copy of epoch %" PRIu64 " of '%s' yet, the next epoch is tried: %s", r->set->url, epoch,
 		    r->all->name, vv_err_last());
@@ -212,7 +212,7 @@ static void *run_thread(void *arg)
 			rc = copy_to_tier(r, epoch);
 			told = rc >= 0 || r->warned == epoch || atomic_load(&t->stop);
 			if (!told)
-				vv_tiers_warn(r, epoch);
+				warn(r, epoch);
 			r->warned = told ? r->warned : epoch;
 		} else {
 			rc = 0;
@@ -235,7 +235,7 @@ void vv_tiers_wake(struct vv_tier *r)
 	r->started |= r->due && rc == 0;
 	if (rc && r->warned != r->due) {
 		vv_thread_not_started(rc, "copies epochs to a tier");
-		vv_tiers_warn(r, r->due);
+		warn(r, r->due);
 		r->warned = r->due;
 	}
 	r->failed = rc != 0;

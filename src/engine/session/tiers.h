@@ -58,7 +58,6 @@ void vv_tiers_unlock(struct vv_tiers *t, const sigset_t *mask);
  * the lock. */
 void vv_tiers_wake(struct vv_tier *r);
 bool vv_tiers_is_due(const struct vv_tier *r, uint64_t epoch);
-void vv_tiers_warn(const struct vv_tier *r, uint64_t epoch);
 /* Opens the store and the lineage as far as they exist. */
 int vv_tiers_open_lineage(struct vv_tier *r, const char *name);
 /* Looks for the lineage and its newest epoch below `before`. The result is an error only if there is

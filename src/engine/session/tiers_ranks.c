@@ -113,14 +113,14 @@ void vv_tiers_ranks_follow(struct varve *v, uint64_t epoch, const struct vv_tier
 /* ---- who copies what ------------------------------------------------------------------------- */
 
 /* Layers that no thread has taken over belong to an epoch that was given up. */
-static void set_due(struct vv_tier *r, uint64_t epoch, struct vv_reachable *parts)
+static void set_due(struct vv_tier *r, uint64_t epoch, struct vv_reachable *layers)
 {
 	struct vv_reachable old;
 	sigset_t mask;
 
 	vv_tiers_lock(r->all, &mask);
 	old = r->due_layers;
-	r->due_layers = *parts;
+	r->due_layers = *layers;
 	r->has_due_layers = true;
 	r->due = epoch;
 	vv_tiers_wake(r);
@@ -143,18 +143,18 @@ static void warn_of(struct vv_tier *r, uint64_t epoch)
 /* All ranks call it together. If it fails, it fails on all. */
 static void assign(struct varve *v, struct vv_tier *r, uint64_t epoch)
 {
-	struct vv_reachable parts;
+	struct vv_reachable layers;
 	struct vv_err_state error;
 	int rc;
 
 	vv_err_save(0, &error);
-	rc = vv_gc_ranks_needs(&v->ctx, epoch, &parts);
+	rc = vv_gc_ranks_needs(&v->ctx, epoch, &layers);
 	if (rc == 0 && vv_tiers_rank_copies(v))
-		set_due(r, epoch, &parts);
+		set_due(r, epoch, &layers);
 	else if (rc && vv_tiers_is_rank_0(v))
 		warn_of(r, epoch);
 	if (rc || !vv_tiers_rank_copies(v))
-		vv_reachable_fini(&parts);
+		vv_reachable_fini(&layers);
 	vv_err_restore(&error);
 }
 

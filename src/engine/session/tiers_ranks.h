@@ -17,12 +17,13 @@ struct vv_tiers_plan {
 	uint64_t needed[2 * VV_TIER_LIST_MAX];
 };
 
-/* Do all ranks reach the same store as each tier? Called by all, when they open the session. */
-int vv_tiers_ranks_check(struct varve *v);
 struct vv_tiers_fate { /* a bit for each tier */
 	uint64_t failed; /* this rank, or any, could not copy its layers */
 	uint64_t busy;   /* this rank, or any but rank 0, copies layers */
 };
+
+/* Do all ranks reach the same store as each tier? Called by all, when they open the session. */
+int vv_tiers_ranks_check(struct varve *v);
 struct vv_tiers_fate vv_tiers_ranks_fate(const struct varve *v);
 /* Called by rank 0 when it commits the epoch. Nothing is due for a tier before the previous epoch is
  * there, or is given up because a rank has failed. So all ranks copy the same epochs. */
@@ -42,7 +43,7 @@ void vv_tiers_ranks_finish(struct varve *v);
 /* The same after that, for the newest epoch if it is due. True: it is. */
 bool vv_tiers_ranks_assign_last(struct varve *v);
 
-/* For a tier's thread, under the lock: takes over the parts of the epoch that is due. */
+/* For a tier's thread, under the lock: takes over the layers of the epoch that is due. */
 void vv_tiers_ranks_take(struct vv_tier *r);
 /* Copies them. On rank 0, waits for the other storage nodes and commits the epoch. Returns 1 if the
  * epoch was given up for a newer one. */

@@ -133,12 +133,16 @@ static int select_epochs(struct lineage_copier *k)
 
 /* ---- the destination ------------------------------------------------------------------------- */
 
-static int refuse_other(const struct lineage_copier *k)
+int vv_copy_lineage_refuse(const struct vv_lineage *from, const struct vv_store *to)
 {
-	return vv_err_set(
-		VV_EMISMATCH,
-		"store '%s' has another lineage '%s', which is not a copy of the one in '%s' (copy to another store)",
-		k->q->to->url, k->q->from->name, k->q->from->store->url);
+	return vv_err_set(VV_EMISMATCH, "store '%s' has another lineage '%s', which is not a copy of the one in '%s' (copy to another store)", to->url,
+			  from->name, from->store->url);
+}
+
+int vv_copy_lineage_refuse_epoch(const struct vv_lineage *from, const struct vv_store *to, uint64_t epoch)
+{
+	return vv_err_set(VV_EMISMATCH, "epoch %" PRIu64 " of lineage '%s' is not the same in '%s' and '%s': both copies have continued (copy to another store, or drop the epochs of one of the two)",
+			  epoch, from->name, from->store->url, to->url);
 }
 
 static int find_target(struct lineage_copier *k)
@@ -153,7 +157,7 @@ static int find_target(struct lineage_copier *k)
 		return rc;
 	k->exists = true;
 	if (memcmp(k->to.id, k->q->from->id, sizeof(k->to.id)) != 0)
-		return refuse_other(k);
+		return vv_copy_lineage_refuse(k->q->from, k->q->to);
 	return vv_catalog_list(&k->to, 0, &k->target);
 }
 
@@ -219,11 +223,7 @@ static void compare_epoch(void *arg, size_t i)
 	if (rc == 0)
 		rc = vv_catalog_commit(k->q->from, e->epoch, &from);
 	if (rc == 0 && !vv_commit_is_same(&from, &to))
-		rc = vv_err_set(VV_EMISMATCH,
-				"epoch %" PRIu64
-				" of lineage '%s' is not the same in '%s' and '%s': both copies have continued (copy "
-				"to another store, or drop the epochs of one of the two)",
-				e->epoch, k->to.name, k->q->from->store->url, k->to.store->url);
+		rc = vv_copy_lineage_refuse_epoch(k->q->from, k->q->to, e->epoch);
 	if (rc == 0 && has_layers(k, e->epoch))
 		e->state = THERE;
 	vv_commit_fini(&from);
@@ -278,11 +278,7 @@ static int check_eras(struct lineage_copier *k)
 
 	for (size_t i = 0; rc == 0 && i < source.n; i++)
 		if (!vv_era_table_fits(&k->eras, &source.v[i], &epoch))
-			rc = vv_err_set(VV_EMISMATCH,
-					"epoch %" PRIu64
-					" of lineage '%s' is not the same in '%s' and '%s': both copies have continued "
-					"(copy to another store, or drop the epochs of one of the two)",
-					epoch, k->to.name, k->q->from->store->url, k->q->to->url);
+			rc = vv_copy_lineage_refuse_epoch(k->q->from, k->q->to, epoch);
 	vv_era_table_fini(&source);
 	return rc;
 }

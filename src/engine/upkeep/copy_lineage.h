@@ -50,4 +50,9 @@ int vv_copy_lineage_run(const struct vv_copy_request *q, struct vv_copy_report *
  * destination did not have it before. */
 int vv_copy_lineage_epoch(const struct vv_copy_request *q, uint64_t epoch, bool *copied);
 
+/* The errors of a copy: the destination has another lineage of this name, or another epoch of this
+ * number. */
+int vv_copy_lineage_refuse(const struct vv_lineage *from, const struct vv_store *to);
+int vv_copy_lineage_refuse_epoch(const struct vv_lineage *from, const struct vv_store *to, uint64_t epoch);
+
 #endif

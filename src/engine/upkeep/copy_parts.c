@@ -1,11 +1,9 @@
 #include "engine/upkeep/copy_parts.h"
 #include "base/err.h"
-#include "base/mem.h"
 #include "base/test_point.h"
 #include "engine/lineage/label.h"
 #include "engine/lineage/layer_file.h"
 #include "engine/upkeep/copy_layer.h"
-#include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -32,22 +30,19 @@ static int open_target(struct parts_copier *k)
 		rc = vv_catalog_adopt(k->q->to, from->name, from->id, from->created_ns, &k->to);
 	}
 	if (rc == 0 && memcmp(k->to.id, from->id, sizeof(from->id)) != 0)
-		rc = vv_err_set(VV_EMISMATCH, "store '%s' has another lineage '%s', which is not a copy of the one in '%s' (copy to another store)",
-				k->q->to->url, from->name, from->store->url);
+		rc = vv_copy_lineage_refuse(from, k->q->to);
 	return rc;
 }
 
 /* *there: the destination has the epoch already. */
 static int look_there(const struct parts_copier *k, bool *there)
 {
-	uint64_t epoch = k->commit.epoch;
 	struct vv_commit old = { 0 };
-	int rc = vv_catalog_commit(&k->to, epoch, &old);
+	int rc = vv_catalog_commit(&k->to, k->commit.epoch, &old);
 
 	*there = rc == 0;
 	if (rc == 0 && !vv_commit_is_same(&old, &k->commit))
-		rc = vv_err_set(VV_EMISMATCH, "epoch %" PRIu64 " of lineage '%s' is not the same in '%s' and '%s': both copies have continued (copy to another store, or drop the epochs of one of the two)",
-				epoch, k->to.name, k->q->from->store->url, k->to.store->url);
+		rc = vv_copy_lineage_refuse_epoch(k->q->from, k->q->to, k->commit.epoch);
 	if (rc == VV_ENOENT || rc == VV_EDAMAGED) {
 		vv_err_clear();
 		rc = 0;
