@@ -3,7 +3,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-static const double PATIENCE = 10, MOST_PATIENCE = 3600; /* seconds */
+static const double WAIT_FIRST = 10, WAIT_MOST = 3600; /* seconds */
 
 void vv_retry_times_fini(struct vv_retry_times *r)
 {
@@ -38,7 +38,7 @@ static int find_or_add(struct vv_retry_times *r, const char *name, struct vv_ret
 		return rc;
 	}
 	*out = &r->v[r->n++];
-	**out = (struct vv_retry_time){ .name = copy, .patience = PATIENCE };
+	**out = (struct vv_retry_time){ .name = copy, .wait = WAIT_FIRST };
 	return 0;
 }
 
@@ -66,8 +66,8 @@ int vv_retry_times_failed(struct vv_retry_times *r, const char *name)
 
 	if (rc)
 		return rc;
-	t->at = vv_clock_s() + t->patience;
-	t->patience = t->patience * 2 < MOST_PATIENCE ? t->patience * 2 : MOST_PATIENCE;
+	t->at = vv_clock_s() + t->wait;
+	t->wait = t->wait * 2 < WAIT_MOST ? t->wait * 2 : WAIT_MOST;
 	return 0;
 }
 
@@ -78,5 +78,5 @@ void vv_retry_times_succeeded(struct vv_retry_times *r, const char *name)
 	if (!t)
 		return;
 	t->at = 0;
-	t->patience = PATIENCE;
+	t->wait = WAIT_FIRST;
 }

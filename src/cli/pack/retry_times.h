@@ -8,7 +8,7 @@
 struct vv_retry_time {
 	char *name;
 	double at;       /* on the monotonic clock: not before this time */
-	double patience; /* seconds to wait after the next failure */
+	double wait; /* seconds to wait after the next failure */
 };
 
 struct vv_retry_times { /* all zero: nothing has failed */

@@ -537,7 +537,7 @@ static void wake_all(struct vv_tiers *t)
 }
 
 /* Rank 0 waits for the layers of the others. They wait for a shorter time, so that it learns of their
- * failures first. Both end before the others' patience in the next operation does. */
+ * failures first. Both end before the time limit of the next operation among the ranks. */
 static void finish_local(struct varve *v, bool together, double end)
 {
 	double now = vv_clock_s();

@@ -7,7 +7,7 @@
 #include "engine/ranks/hosts.h"
 #include "engine/session/tiers.h"
 #include "engine/session/tiers_priv.h"
-#include "engine/upkeep/copy_parts.h"
+#include "engine/upkeep/copy_from_nodes.h"
 #include "engine/upkeep/gc_ranks.h"
 #include <inttypes.h>
 #include <math.h>
@@ -333,9 +333,9 @@ int vv_tiers_ranks_copy(struct vv_tier *r, uint64_t epoch, struct vv_store *from
 	int rc = vv_catalog_open(from, r->all->name, false, &lin);
 
 	if (rc == 0)
-		rc = vv_copy_parts_run(&q, epoch, &r->copying_layers);
+		rc = vv_copy_from_nodes_run(&q, epoch, &r->copying_layers);
 	if (rc == 0 && vv_tiers_is_rank_0(r->all->v))
-		rc = vv_copy_parts_commit(&q, epoch, wait_for_others, &w);
+		rc = vv_copy_from_nodes_commit(&q, epoch, wait_for_others, &w);
 	if (!w.gave_up)
 		return rc;
 	vv_log_warn("tier '%s' gets no copy of epoch %" PRIu64 " of '%s': layers of other ranks are not there", r->set->url, epoch, r->all->name);

@@ -1,4 +1,4 @@
-#include "engine/upkeep/copy_parts.h"
+#include "engine/upkeep/copy_from_nodes.h"
 #include "base/err.h"
 #include "base/test_point.h"
 #include "engine/lineage/label.h"
@@ -9,9 +9,9 @@
 
 enum { REMOTE_COPIES = 8 }; /* layers at a time, each with parts in memory */
 
-struct parts_copier {
+struct nodes_copier {
 	const struct vv_copy_request *q;
-	const struct vv_reachable *parts;
+	const struct vv_reachable *layers;
 	struct vv_lineage to;
 	struct vv_commit commit;   /* by the source */
 	struct vv_listing listing; /* of the destination */
@@ -20,7 +20,7 @@ struct parts_copier {
 	struct vv_err_state failure;
 };
 
-static int open_target(struct parts_copier *k)
+static int open_target(struct nodes_copier *k)
 {
 	const struct vv_lineage *from = k->q->from;
 	int rc = vv_catalog_open(k->q->to, from->name, false, &k->to);
@@ -35,7 +35,7 @@ static int open_target(struct parts_copier *k)
 }
 
 /* *there: the destination has the epoch already. */
-static int look_there(const struct parts_copier *k, bool *there)
+static int look_there(const struct nodes_copier *k, bool *there)
 {
 	struct vv_commit old = { 0 };
 	int rc = vv_catalog_commit(&k->to, k->commit.epoch, &old);
@@ -51,7 +51,7 @@ static int look_there(const struct parts_copier *k, bool *there)
 	return rc;
 }
 
-static int open_both(struct parts_copier *k, uint64_t epoch, bool *there)
+static int open_both(struct nodes_copier *k, uint64_t epoch, bool *there)
 {
 	int rc = vv_catalog_commit(k->q->from, epoch, &k->commit);
 
@@ -60,7 +60,7 @@ static int open_both(struct parts_copier *k, uint64_t epoch, bool *there)
 	return rc ? rc : look_there(k, there);
 }
 
-static void close_both(struct parts_copier *k)
+static void close_both(struct nodes_copier *k)
 {
 	vv_commit_fini(&k->commit);
 	vv_catalog_listing_fini(&k->listing);
@@ -73,7 +73,7 @@ static const struct vv_digest *head_of(const struct vv_commit *c, uint64_t layer
 
 /* ---- a storage node's layers ------------------------------------------------------------------- */
 
-static void note_failure(struct parts_copier *k, int rc)
+static void note_failure(struct nodes_copier *k, int rc)
 {
 	pthread_mutex_lock(&k->lock);
 	if (rc && !k->failure.code)
@@ -81,7 +81,7 @@ static void note_failure(struct parts_copier *k, int rc)
 	pthread_mutex_unlock(&k->lock);
 }
 
-static bool has_failed(struct parts_copier *k)
+static bool has_failed(struct nodes_copier *k)
 {
 	bool failed;
 
@@ -93,7 +93,7 @@ static bool has_failed(struct parts_copier *k)
 
 static int check_stop(void *arg, uint64_t bytes)
 {
-	const struct parts_copier *k = arg;
+	const struct nodes_copier *k = arg;
 
 	(void)bytes;
 	if (k->q->stop && atomic_load(k->q->stop))
@@ -103,8 +103,8 @@ static int check_stop(void *arg, uint64_t bytes)
 
 static void copy_one(void *arg, size_t i)
 {
-	struct parts_copier *k = arg;
-	const struct vv_reachable_layer *l = &k->parts->v[i];
+	struct nodes_copier *k = arg;
+	const struct vv_reachable_layer *l = &k->layers->v[i];
 	struct vv_layer_copy c = { .from = k->q->from, .to = &k->to, .layer = l, .head = head_of(&k->commit, l->layer),
 				   .exists = vv_catalog_has_layer(&k->listing, l->layer), .step = check_stop, .arg = k };
 	uint64_t copied = 0;
@@ -113,19 +113,19 @@ static void copy_one(void *arg, size_t i)
 		note_failure(k, vv_copy_layer_run(&c, &copied));
 }
 
-static int copy_layers(struct parts_copier *k, bool newest)
+static int copy_layers(struct nodes_copier *k, bool newest)
 {
 	k->newest_layers = newest;
 	if (k->q->from->store->is_remote || k->q->to->is_remote)
-		vv_pool_each_deep(k->q->pool, REMOTE_COPIES, k->parts->n, copy_one, k);
+		vv_pool_each_deep(k->q->pool, REMOTE_COPIES, k->layers->n, copy_one, k);
 	else
-		vv_pool_each(k->q->pool, k->parts->n, copy_one, k);
+		vv_pool_each(k->q->pool, k->layers->n, copy_one, k);
 	return k->failure.code ? vv_err_restore(&k->failure) : 0;
 }
 
-int vv_copy_parts_run(const struct vv_copy_request *q, uint64_t epoch, const struct vv_reachable *parts)
+int vv_copy_from_nodes_run(const struct vv_copy_request *q, uint64_t epoch, const struct vv_reachable *layers)
 {
-	struct parts_copier k = { .q = q, .parts = parts, .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct nodes_copier k = { .q = q, .layers = layers, .lock = PTHREAD_MUTEX_INITIALIZER };
 	bool there = false;
 	int rc = open_both(&k, epoch, &there);
 
@@ -148,7 +148,7 @@ int vv_copy_parts_run(const struct vv_copy_request *q, uint64_t epoch, const str
 /* ---- the commit -------------------------------------------------------------------------------- */
 
 /* Are the epoch's own layers there? */
-static bool has_own_layers(const struct parts_copier *k)
+static bool has_own_layers(const struct nodes_copier *k)
 {
 	for (uint32_t r = 0; r < k->commit.n_ranks; r++)
 		if (!vv_catalog_has_layer(&k->listing, vv_run_layer(k->commit.epoch, r)))
@@ -157,7 +157,7 @@ static bool has_own_layers(const struct parts_copier *k)
 }
 
 /* *whole: the layer is there, it is the right one, and it has all needed bytes. */
-static int check_layer(const struct parts_copier *k, const struct vv_reachable_layer *l, bool *whole)
+static int check_layer(const struct nodes_copier *k, const struct vv_reachable_layer *l, bool *whole)
 {
 	const struct vv_digest *head = head_of(&k->commit, l->layer);
 	struct vv_layer_file *f = NULL;
@@ -171,7 +171,7 @@ static int check_layer(const struct parts_copier *k, const struct vv_reachable_l
 }
 
 /* A gc at the destination may have removed older layers meanwhile. */
-static int check_whole(const struct parts_copier *k, bool *whole)
+static int check_whole(const struct nodes_copier *k, bool *whole)
 {
 	struct vv_listing live = { .epoch = &(uint64_t){ k->commit.epoch }, .n_epochs = 1 };
 	struct vv_reachable reach;
@@ -190,7 +190,7 @@ static int check_whole(const struct parts_copier *k, bool *whole)
 	return rc == VV_ENOENT || rc == VV_EDAMAGED ? 0 : rc;
 }
 
-static int put_labels(const struct parts_copier *k)
+static int put_labels(const struct nodes_copier *k)
 {
 	struct vv_listing l = { 0 };
 	int rc = vv_catalog_list(k->q->from, k->commit.epoch, &l);
@@ -203,7 +203,7 @@ static int put_labels(const struct parts_copier *k)
 	return rc;
 }
 
-static int sweep(const struct parts_copier *k)
+static int sweep(const struct nodes_copier *k)
 {
 	int rc = vv_store_sweep(k->to.store, k->to.name);
 
@@ -212,7 +212,7 @@ static int sweep(const struct parts_copier *k)
 
 /* Under the lock. Once all is there, all nodes have finished, so unfinished files are of copies that
  * were killed. */
-static int commit_whole(struct parts_copier *k, struct vv_lock *lock, bool *whole)
+static int commit_whole(struct nodes_copier *k, struct vv_lock *lock, bool *whole)
 {
 	int rc;
 
@@ -231,7 +231,7 @@ static int commit_whole(struct parts_copier *k, struct vv_lock *lock, bool *whol
 	return rc ? rc : vv_catalog_put_commit(&k->to, &k->commit);
 }
 
-static int try_commit(struct parts_copier *k, bool *done)
+static int try_commit(struct nodes_copier *k, bool *done)
 {
 	struct vv_lock *lock = NULL;
 	char object[VV_NAME_MAX];
@@ -250,9 +250,9 @@ static int try_commit(struct parts_copier *k, bool *done)
 	return rc;
 }
 
-int vv_copy_parts_commit(const struct vv_copy_request *q, uint64_t epoch, int (*wait)(void *arg), void *arg)
+int vv_copy_from_nodes_commit(const struct vv_copy_request *q, uint64_t epoch, int (*wait)(void *arg), void *arg)
 {
-	struct parts_copier k = { .q = q };
+	struct nodes_copier k = { .q = q };
 	bool done = false;
 	int rc = open_both(&k, epoch, &done);
 
