@@ -55,6 +55,8 @@ static long allowed(const struct kase *k)
 
 	if (strstr(k->options, "mode=sync"))
 		most += cores * 2 * MIB; /* blocks that are being coded, of which only async has a bound */
+	if (strstr(k->options, "keep="))
+		most += MIB; /* tables of old layers, which gc reads while the next epoch is stored */
 	if (cores > 4)
 		most += (cores - 4) * (strstr(k->options, "codec=none") ? MIB / 4 : MIB);
 	return (long)((len >= BUFFER && len < BUFFER + 4 * MIB ? most + 3 * MIB + MIB / 2 : most) / 1024);
