@@ -15,6 +15,7 @@ WORDS = {  # what each house is for
     "grains": "sub-page dedup; GPU memory",
     "upkeep": "gc, verify, diff",
     "memory": "tiles, copies, write protection, faults",
+    "handle": "the calls that read a store without a session",
     "session": "the public calls, and the life of an epoch",
     "files": "pack and unpack",
 }

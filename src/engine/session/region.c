@@ -9,7 +9,7 @@
 #include "engine/lineage/run_table.h"
 #include "engine/session/background.h"
 #include "engine/session/enter.h"
-#include "engine/session/fields.h"
+#include "engine/fields.h"
 #include "engine/grains/grain_sets.h"
 #include "engine/memory/tiles.h"
 #include "engine/write/trust.h"

@@ -1,5 +1,5 @@
 /* The lists of a reader: the lineages of a store, and the epochs of a lineage. */
-#include "engine/session/reader_handle.h"
+#include "engine/handle/reader_handle.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/lineage/label.h"

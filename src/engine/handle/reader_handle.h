@@ -1,6 +1,6 @@
 /* A reader of a store: the handle of varve/varve_read.h. It takes no lock of the store. */
-#ifndef VV_ENGINE_SESSION_READER_HANDLE_H
-#define VV_ENGINE_SESSION_READER_HANDLE_H
+#ifndef VV_ENGINE_HANDLE_READER_HANDLE_H
+#define VV_ENGINE_HANDLE_READER_HANDLE_H
 
 #include "engine/context.h"
 #include "engine/lineage/run_table.h"

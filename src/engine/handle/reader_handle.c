@@ -1,5 +1,5 @@
 /* Opens and closes readers of a store. */
-#include "engine/session/reader_handle.h"
+#include "engine/handle/reader_handle.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"

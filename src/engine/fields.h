@@ -1,6 +1,6 @@
 /* The fields of a record as varve.h and varve_read.h have them. */
-#ifndef VV_ENGINE_SESSION_FIELDS_H
-#define VV_ENGINE_SESSION_FIELDS_H
+#ifndef VV_ENGINE_FIELDS_H
+#define VV_ENGINE_FIELDS_H
 
 #include "core/format/record.h"
 #include "varve/varve.h"

@@ -1,12 +1,12 @@
 /* The calls of a reader that look into an epoch: its regions, and parts of their content. */
-#include "engine/session/reader_handle.h"
+#include "engine/handle/reader_handle.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "engine/lineage/provenance.h"
 #include "engine/ranks/global_table.h"
 #include "engine/read/device_restore.h"
 #include "engine/read/restore.h"
-#include "engine/session/fields.h"
+#include "engine/fields.h"
 #include "engine/threads.h"
 #include "track/write_protect.h"
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-#include "engine/session/fields.h"
+#include "engine/fields.h"
 #include "base/err.h"
 #include <string.h>
 
