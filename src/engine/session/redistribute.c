@@ -14,7 +14,6 @@
 #include "engine/ranks/remote_table.h"
 #include "engine/read/compose.h"
 #include "engine/read/device_restore.h"
-#include "engine/session/region.h"
 #include "engine/threads.h"
 #include <inttypes.h>
 #include <stdlib.h>

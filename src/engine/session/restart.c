@@ -18,7 +18,7 @@
 #include "engine/session/load_parent.h"
 #include "engine/session/redistribute.h"
 #include "engine/session/redundancy.h"
-#include "engine/session/region.h"
+#include "engine/session/former_content.h"
 #include "engine/session/rehearse.h"
 #include "engine/session/retention.h"
 #include "engine/session/tiers_restart.h"
@@ -82,7 +82,7 @@ static int adopt_now(struct varve *v)
 {
 	int rc = vv_load_parent_run(v, 0);
 
-	return rc ? rc : vv_region_adopt_foreign(v);
+	return rc ? rc : vv_former_content_adopt_foreign(v);
 }
 
 /* Do all ranks that know the epoch have the same era for it? */
@@ -109,7 +109,7 @@ static void forget_replaced(struct varve *v, uint64_t epoch, uint64_t token)
 		return;
 	vv_provenance_reset(&v->ctx.lineage);
 	vv_referenced_layers_fini(v->referenced);
-	vv_region_forget(v);
+	vv_former_content_forget(v);
 }
 
 /* Is there a thread that can hash regions in grains after the return? */

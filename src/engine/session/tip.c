@@ -7,7 +7,7 @@
 #include "engine/lineage/provenance.h"
 #include "engine/lineage/run_table.h"
 #include "engine/ranks/group.h"
-#include "engine/session/region.h"
+#include "engine/session/former_content.h"
 #include "engine/session/tiers.h"
 #include "engine/session/tiers_restart.h"
 #include "engine/write/index_cache.h"
@@ -109,7 +109,7 @@ void vv_tip_step_back(struct varve *v, uint64_t epoch)
 	/* The failed epoch, as long as callers may ask for it. */
 	v->newest = newest;
 	v->tip.has_table = v->tip.all_read = false;
-	vv_region_forget(v);
+	vv_former_content_forget(v);
 }
 
 void vv_tip_begin_after(struct varve *v, uint64_t epoch)
