@@ -26,7 +26,6 @@ struct vv_commit_ranks;
 struct vv_costs;
 struct vv_device_buffers;
 struct vv_grain_sets;
-struct vv_group;
 struct vv_index_cache;
 struct vv_layer_writer;
 struct vv_referenced_layers;
@@ -41,6 +40,7 @@ struct vv_tiles;
 struct vv_context {
 	struct vv_conf conf;
 	struct vv_store *store;
+	struct vv_tiers *tiers; /* further stores of the lineage; NULL: none */
 	struct vv_lock *writer;
 	struct vv_lineage lineage;
 	uint32_t rank, ranks;

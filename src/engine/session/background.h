@@ -34,7 +34,6 @@ struct vv_background {
 	varve_done_fn done;
 	void *done_arg;
 	struct vv_metrics metrics;
-	struct vv_tiers *tiers; /* session/tiers.h; NULL: none */
 };
 
 int vv_background_init(struct vv_background *f);

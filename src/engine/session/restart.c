@@ -339,12 +339,23 @@ static int restart_from_tier(struct varve *v, uint64_t epoch, void *arg)
 	return restart_epoch(v, epoch);
 }
 
+/* Copies the epoch from a tier if the session's store lacks it, see vv_tiers_restart_fetch. */
+static int fetch(struct varve *v, uint64_t epoch, bool *lacks)
+{
+	int rc = vv_tiers_restart_fetch(v, epoch, lacks);
+
+	if (rc <= 0)
+		return rc;
+	vv_retention_forget(v);
+	return 0;
+}
+
 /* Restores the epoch from the session's store. If that lacks it, or has it damaged, the tiers are
  * asked. After that the next checkpoint stores everything again. */
 static int restart_anywhere(struct varve *v, uint64_t epoch)
 {
 	bool lacks;
-	int rc = vv_tiers_restart_fetch(v, epoch, &lacks);
+	int rc = fetch(v, epoch, &lacks);
 
 	if (rc == 0)
 		rc = restart_or_repair(v, epoch);
@@ -444,7 +455,7 @@ static int read_list(struct varve *v, uint64_t epoch, void *arg)
 static int ask_for_list(struct varve *v, uint64_t epoch, struct list_query *q)
 {
 	bool lacks;
-	int rc = vv_tiers_restart_fetch(v, epoch, &lacks);
+	int rc = fetch(v, epoch, &lacks);
 
 	if (rc == 0)
 		rc = read_list(v, epoch, q);

@@ -18,7 +18,6 @@
 #include "engine/lineage/catalog.h"
 #include "engine/options.h"
 #include "engine/ranks/group.h"
-#include "engine/session/background.h"
 #include "engine/tier_list.h"
 #include "engine/upkeep/copy_lineage.h"
 #include "engine/upkeep/gc.h"
@@ -34,7 +33,7 @@ enum { LOWEST = 19 }; /* priority, by nice(2) */
 
 struct vv_tiers *vv_tiers_of(const struct varve *v)
 {
-	return v->background->tiers;
+	return v->ctx.tiers;
 }
 
 bool vv_tiers_is_rank_0(const struct varve *v)
@@ -302,7 +301,7 @@ int vv_tiers_open(struct varve *v, const char *url)
 		vv_tier_list_fini(&list);
 		return rc;
 	}
-	v->background->tiers = t;
+	v->ctx.tiers = t;
 	t->v = v;
 	t->list = list;
 	t->n = list.n;
@@ -600,7 +599,7 @@ void vv_tiers_free(struct varve *v)
 	vv_tier_list_fini(&t->list);
 	vv_mem_free(t->nearest);
 	vv_mem_free(t);
-	v->background->tiers = NULL;
+	v->ctx.tiers = NULL;
 }
 
 void vv_tiers_each(struct varve *v, void (*fn)(void *arg, const char *url, uint64_t newest), void *arg)

@@ -5,8 +5,6 @@
 #include "engine/context.h"
 #include "engine/lineage/catalog.h"
 #include "engine/ranks/group.h"
-#include "engine/session/background.h"
-#include "engine/session/retention.h"
 #include "engine/session/tiers.h"
 #include "engine/session/tiers_priv.h"
 #include "engine/threads.h"
@@ -85,7 +83,6 @@ static int copy_back(struct varve *v, struct vv_tier *r, uint64_t epoch)
 	v->ctx.store->bandwidth = bandwidth;
 	if (rc == 0) {
 		vv_log_info("epoch %" PRIu64 " of '%s' was brought back from tier '%s'", epoch, v->ctx.lineage.name, r->set->url);
-		vv_retention_forget(v);
 		return 0;
 	}
 	return vv_err_context(rc, "epoch %" PRIu64 " of '%s' is not brought back from tier '%s'", epoch, v->ctx.lineage.name, r->set->url);
@@ -180,7 +177,7 @@ int vv_tiers_restart_fetch(struct varve *v, uint64_t epoch, bool *lacks)
 	if (rc == 0)
 		rc = try_tiers(v, epoch, &missing, fetch_from, NULL);
 	*lacks = rc == VV_EMISMATCH;
-	return rc;
+	return rc ? rc : 1;
 }
 
 struct reading {

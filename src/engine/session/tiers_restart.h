@@ -13,8 +13,9 @@ struct varve;
 int vv_tiers_restart_ask(struct varve *v);
 /* Raises *epoch to the newest epoch below `before` that a tier has. */
 int vv_tiers_restart_newest(struct varve *v, uint64_t before, uint64_t *epoch);
-/* Copies the epoch to the nearest store if that lacks it. VV_ENOENT: no store has it. *lacks: the
- * nearest store cannot take it, or ranks with stores of their own have none; a tier may. */
+/* Copies the epoch to the nearest store if that lacks it. Returns 1 if it was copied. VV_ENOENT: no
+ * store has it. *lacks: the nearest store cannot take it, or ranks with stores of their own have none;
+ * a tier may. */
 int vv_tiers_restart_fetch(struct varve *v, uint64_t epoch, bool *lacks);
 /* The nearest store lacks the epoch, or has it damaged (the error `why`): calls `read` with each tier
  * that has the epoch in place of that store, until one is intact. The caller sees to it that the next
