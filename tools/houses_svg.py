@@ -15,7 +15,8 @@ WORDS = {  # what each house is for
     "grains": "sub-page dedup; GPU memory",
     "upkeep": "gc, verify, diff",
     "memory": "tiles, copies, write protection, faults",
-    "handle": "the calls that read a store without a session",
+    "handle": "calls that read without a session",
+    "tiers": "copies of epochs in further stores",
     "session": "the public calls, and the life of an epoch",
     "files": "pack and unpack",
 }

@@ -13,7 +13,7 @@
 #include "engine/ranks/group.h"
 #include "engine/grains/rehash.h"
 #include "engine/session/retention.h"
-#include "engine/session/tiers.h"
+#include "engine/tiers/tiers.h"
 #include "engine/memory/tiles.h"
 #include "engine/session/tip.h"
 #include "engine/write/index_limit.h"

@@ -8,7 +8,7 @@
 #include "comm/comm.h"
 #include "core/format/commit.h"
 #include "engine/session/redundancy.h"
-#include "engine/session/tiers_ranks.h"
+#include "engine/tiers/tiers_ranks.h"
 #include <stddef.h>
 #include <varve/varve.h>
 

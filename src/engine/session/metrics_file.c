@@ -7,7 +7,7 @@
 #include "base/own_fds.h"
 #include "base/utf8.h"
 #include "engine/session/background.h"
-#include "engine/session/tiers.h"
+#include "engine/tiers/tiers.h"
 #include "store/store.h"
 #include <errno.h>
 #include <fcntl.h>

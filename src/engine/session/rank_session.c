@@ -7,8 +7,8 @@
 #include "engine/session/background.h"
 #include "engine/options.h"
 #include "engine/ranks/group.h"
-#include "engine/session/tiers.h"
-#include "engine/session/tiers_ranks.h"
+#include "engine/tiers/tiers.h"
+#include "engine/tiers/tiers_ranks.h"
 #include "engine/session/tip.h"
 #include "engine/ranks/hosts.h"
 #include <stdio.h>

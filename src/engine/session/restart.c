@@ -21,7 +21,7 @@
 #include "engine/session/former_content.h"
 #include "engine/session/rehearse.h"
 #include "engine/session/retention.h"
-#include "engine/session/tiers_restart.h"
+#include "engine/tiers/tiers_restart.h"
 #include "engine/read/layer_by_layer.h"
 #include "engine/read/restore.h"
 #include "engine/memory/tiles.h"

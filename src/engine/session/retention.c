@@ -9,7 +9,7 @@
 #include "engine/lineage/catalog.h"
 #include "engine/session/background.h"
 #include "engine/session/redundancy.h"
-#include "engine/session/tiers.h"
+#include "engine/tiers/tiers.h"
 #include "engine/session/tip.h"
 #include "engine/upkeep/gc.h"
 #include "engine/grains/grain_sets.h"

@@ -20,7 +20,7 @@
 #include "engine/session/region.h"
 #include "engine/session/rehearse.h"
 #include "engine/session/signal_request.h"
-#include "engine/session/tiers.h"
+#include "engine/tiers/tiers.h"
 #include "engine/memory/tiles.h"
 #include "engine/session/tip.h"
 #include "engine/write/referenced_layers.h"

@@ -1,7 +1,7 @@
 /* A restart brings back the epochs that the nearest store, the session's own, has lost, or reads them
  * from a tier. Each function does nothing if the session has no tiers. All ranks call them together. */
-#ifndef VV_ENGINE_SESSION_TIERS_RESTART_H
-#define VV_ENGINE_SESSION_TIERS_RESTART_H
+#ifndef VV_ENGINE_TIERS_TIERS_RESTART_H
+#define VV_ENGINE_TIERS_TIERS_RESTART_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * failed copy is tried again with the next epoch. Otherwise tiers_ranks.c decides what is due.
  *
  * The threads use handles of their own for both stores, since the session's may be reading. */
-#include "engine/session/tiers.h"
-#include "engine/session/tiers_priv.h"
+#include "engine/tiers/tiers.h"
+#include "engine/tiers/tiers_priv.h"
 #include "base/block_signals.h"
 #include "base/clock.h"
 #include "base/err.h"

@@ -1,7 +1,7 @@
 /* The tiers of a session: further stores of its lineage, by the option `tiers`. Threads copy
  * committed epochs there. Each function does nothing if the session has no tiers. */
-#ifndef VV_ENGINE_SESSION_TIERS_H
-#define VV_ENGINE_SESSION_TIERS_H
+#ifndef VV_ENGINE_TIERS_TIERS_H
+#define VV_ENGINE_TIERS_TIERS_H
 
 #include <signal.h>
 #include <stdbool.h>
@@ -39,7 +39,7 @@ void vv_tiers_free(struct varve *v);
 /* Calls fn with the store of each tier and the newest epoch known to be there. */
 void vv_tiers_each(struct varve *v, void (*fn)(void *arg, const char *url, uint64_t newest), void *arg);
 
-/* ---- for tiers_ranks.c and tiers_restart.c: engine/session/tiers_priv.h ---- */
+/* ---- for tiers_ranks.c and tiers_restart.c: engine/tiers/tiers_priv.h ---- */
 
 struct vv_tiers *vv_tiers_of(const struct varve *v); /* NULL: the session has none */
 /* Tiers are stores that all ranks share. Rank 0 looks for epochs there; the others learn the result. */

@@ -1,11 +1,11 @@
 /* The state of a session's tiers, for tiers.c, tiers_ranks.c and tiers_restart.c. */
-#ifndef VV_ENGINE_SESSION_TIERS_PRIV_H
-#define VV_ENGINE_SESSION_TIERS_PRIV_H
+#ifndef VV_ENGINE_TIERS_TIERS_PRIV_H
+#define VV_ENGINE_TIERS_TIERS_PRIV_H
 
 #include "base/err.h"
 #include "base/event.h"
 #include "engine/lineage/catalog.h"
-#include "engine/session/tiers_ranks.h"
+#include "engine/tiers/tiers_ranks.h"
 #include "engine/tier_list.h"
 #include "engine/upkeep/reachable.h"
 #include <pthread.h>
