@@ -1,8 +1,8 @@
 /* redundancy.cost and redundancy.rebuild: 8 ranks stand for 8 hosts, each with a store of its own. All stores are on one disk, and the ranks share the cores, so
  * ratios are what to look at. The schemes take turns, epoch by epoch, in changing order. */
 #include "ranks.h"
-#include "engine/session/background.h"
-#include "engine/session/commit_ranks.h"
+#include "engine/epoch/background.h"
+#include "engine/epoch/commit_ranks.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>

@@ -17,7 +17,8 @@ WORDS = {  # what each house is for
     "memory": "tiles, copies, write protection, faults",
     "handle": "calls that read without a session",
     "tiers": "copies of epochs in further stores",
-    "session": "the public calls, and the life of an epoch",
+    "epoch": "the life of an epoch: begin, store, commit, retention",
+    "session": "the public calls, the session, its regions and restarts",
     "files": "pack and unpack",
 }
 LAYERS = [

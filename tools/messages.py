@@ -6,7 +6,7 @@ TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|'(?:[^'\\\n]|\\.)*'|"((?:[^"\\\n]|\\.)
 CONVERSION = re.compile(r"%[-+ #0]*(?:\*|\d+)?(?:\.(?:\*|\d+))?(?:hh|h|ll|l|j|z|t)?[a-zA-Z]")
 MARK = re.compile(r"[&<|*`_]")  # what Markdown would read
 # sources that say more than those calls: what they have of sentences is listed, too
-SPEAKS = re.compile(r"src/(?:image|store|preload|track|gpu|space|comm)/|src/cli/(?:run/|base/mpi_world|main/main_|image/)|src/engine/(?:memory/(?:dirty|tiles)|upkeep/gc|ranks/group|(?:handle|session|tiers)/)")
+SPEAKS = re.compile(r"src/(?:image|store|preload|track|gpu|space|comm)/|src/cli/(?:run/|base/mpi_world|main/main_|image/)|src/engine/(?:memory/(?:dirty|tiles)|upkeep/gc|ranks/group|(?:epoch|handle|session|tiers)/)")
 # who says it, by the folder of the source
 GROUPS = [("The command", ["cli"]), ("Sessions: options, checkpoints, restarts, packing", ["engine", "track", "space", "base"]), ("Stores", ["store"]),
           ("What is read from a store", ["core", "codec", "reader"]), ("Many ranks", ["comm"]), ("GPUs", ["gpu"]), ("varve run", ["preload"]), ("Images of processes", ["image"])]

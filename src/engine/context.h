@@ -2,7 +2,7 @@
  * and it includes none of the folders below. A part that one folder alone defines is a pointer
  * here, so that the compiler enforces the access.
  *
- * While the background thread stores an epoch or hashes restored regions (session/background.h), it
+ * While the background thread stores an epoch or hashes restored regions (epoch/background.h), it
  * owns the store and the session from `region` on. A call that needs one of them waits for the
  * thread first. */
 #ifndef VV_ENGINE_CONTEXT_H
@@ -83,7 +83,7 @@ struct vv_pacing {
 
 enum { VV_TIP_FAILED = 16 };
 
-/* The epoch that the next checkpoint continues: session/tip.c alone assigns these. */
+/* The epoch that the next checkpoint continues: epoch/tip.c alone assigns these. */
 struct vv_tip {
 	uint64_t epoch;   /* the newest epoch, or the one restarted from; 0 = none */
 	/* if `epoch` is 0: the epoch that other ranks, or other parts, had before; 0 = none */

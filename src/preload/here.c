@@ -9,7 +9,7 @@
 #include "engine/ranks/group.h"
 #include "engine/context.h"
 #include "engine/run_protocol.h"
-#include "engine/session/retention.h"
+#include "engine/epoch/retention.h"
 #include "preload/libc_memory_fortran.h"
 #include "preload/heap.h"
 #include "preload/state.h"

@@ -43,7 +43,7 @@ class Known:
         self.targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.M))
         self.benchmarks = set(re.findall(r"^(\S+) ", ask(sys.executable, str(ROOT / "bench/run"), "--list"), re.M))
         self.bench_options = options(ask(sys.executable, str(ROOT / "bench/run"), "--help"))
-        self.names = set(re.findall(r"\bvarve_\w+", sources("include/varve/*", "src/fortran/*", "src/**/*.h", "cmake/*", "src/cli/**/*.c", "src/engine/session/metrics_file.c")))
+        self.names = set(re.findall(r"\bvarve_\w+", sources("include/varve/*", "src/fortran/*", "src/**/*.h", "cmake/*", "src/cli/**/*.c", "src/engine/epoch/metrics_file.c")))
         self.constants = set(re.findall(r"\bVARVE_\w+", sources("include/varve/*", "src/**/*", "python/varve/*", "CMakeLists.txt", "cmake/*", "Makefile", "tools/*", "tests/CMakeLists.txt")))
         self.constants |= {"VARVE_" + name.upper().replace("-", "_") for name in self.settings}
         self.definitions = definitions(sources("include/varve/*"))

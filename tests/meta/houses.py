@@ -17,7 +17,7 @@ MAY = {  # layer: the layers that it may use, besides its own
 # Inside a layer: a house may use itself and the houses to its left. Houses of one set may not use each other. "" is the layer's own folder.
 ORDER = {
     "core": [{"format"}, {"dedup"}, {"ranks"}, {"plan"}],
-    "engine": [{""}, {"lineage"}, {"read"}, {"ranks"}, {"write"}, {"grains", "upkeep"}, {"memory"}, {"handle", "tiers"}, {"session"}, {"files"}],
+    "engine": [{""}, {"lineage"}, {"read"}, {"ranks"}, {"write"}, {"grains", "upkeep"}, {"memory"}, {"handle", "tiers"}, {"epoch"}, {"session"}, {"files"}],
     "image": [{"process"}, {"criu"}, {"check"}, {"save"}, {"restore"}, {""}],
     "cli": [{"base"}, {"run", "pack", "report", "top", "mount", "image"}, {"cmd"}, {"main"}],
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""v->tip says which epoch the next checkpoint continues. Only session/tip.c assigns it: its whole life can be read in one place."""
+"""v->tip says which epoch the next checkpoint continues. Only epoch/tip.c assigns it: its whole life can be read in one place."""
 import re
 import tree
 
-HOME = "src/engine/session/tip.c"
+HOME = "src/engine/epoch/tip.c"
 ASSIGNS = re.compile(r"(?:\+\+|--)\s*[\w>.-]*\btip\.\w+|\btip\.\w+(?:\s*(?:[-+|&]?=(?!=)|\+\+|--))|&[\w>-]*\btip\.\w+(?!\w|->)")
 
 problems = []

@@ -2,7 +2,7 @@
  * nor a failed removal loses anything. In a session the steps give way to a checkpoint. */
 #include "base/err.h"
 #include "engine/context.h"
-#include "engine/session/background.h"
+#include "engine/epoch/background.h"
 #include "store/dir.h"
 #include "store/dir_cut.h"
 #include "store/dir_spare.h"

@@ -3,7 +3,7 @@
 #include "cli/base/verb_context.h"
 #include "cli/base/text.h"
 #include "engine/lineage/catalog.h"
-#include "engine/session/retention.h"
+#include "engine/epoch/retention.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -4,9 +4,9 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/block_signals.h"
-#include "engine/session/background.h"
+#include "engine/epoch/background.h"
 #include "engine/ranks/group.h"
-#include "engine/session/commit_ranks.h"
+#include "engine/epoch/commit_ranks.h"
 #include <unistd.h>
 
 int vv_enter(struct varve *v, const char *call)

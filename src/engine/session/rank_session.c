@@ -1,15 +1,15 @@
 /* The session of one rank among many. All ranks open, wait and close together. */
 #include "engine/session/rank_session.h"
-#include "engine/session/commit_ranks.h"
+#include "engine/epoch/commit_ranks.h"
 #include "engine/session/session.h"
 #include "engine/write/shared_file.h"
 #include "engine/write/rank_dedup.h"
-#include "engine/session/background.h"
+#include "engine/epoch/background.h"
 #include "engine/options.h"
 #include "engine/ranks/group.h"
 #include "engine/tiers/tiers.h"
 #include "engine/tiers/tiers_ranks.h"
-#include "engine/session/tip.h"
+#include "engine/epoch/tip.h"
 #include "engine/ranks/hosts.h"
 #include <stdio.h>
 #include <stdlib.h>

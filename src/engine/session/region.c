@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "base/search.h"
 #include "core/format/distribution.h"
-#include "engine/session/background.h"
+#include "engine/epoch/background.h"
 #include "engine/session/enter.h"
 #include "engine/fields.h"
 #include "engine/grains/grain_sets.h"

@@ -46,7 +46,7 @@ struct vv_costs {
 	uint64_t coded_bytes, coded_ns;
 	/* compression pays if it saves more than this part of the bytes; 0: not known */
 	double price;
-	/* The ranks of a group have one price: engine/session/commit_ranks.c sets it after each
+	/* The ranks of a group have one price: engine/epoch/commit_ranks.c sets it after each
 	 * epoch. */
 	bool shared;
 };

@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/pool.h"
 #include "engine/lineage/catalog.h"
-#include "engine/session/background.h"
+#include "engine/epoch/background.h"
 #include "engine/upkeep/gc.h"
 #include "engine/context.h"
 #include "engine/upkeep/verify.h"

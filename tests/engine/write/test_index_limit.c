@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "engine/ranks/group.h"
-#include "engine/session/load_parent.h"
+#include "engine/epoch/load_parent.h"
 #include "engine/context.h"
 #include "engine/upkeep/verify.h"
 #include "engine/write/index_cache.h"

@@ -1,4 +1,4 @@
-#include "engine/session/stats_file.h"
+#include "engine/epoch/stats_file.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd_identity.h"

@@ -1,5 +1,5 @@
 /* The file of statistics: every line is JSON with all fields, from many processes at once; what cannot be written is said. */
-#include "engine/session/stats_file.h"
+#include "engine/epoch/stats_file.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "support/place.h"

@@ -3,9 +3,9 @@
  * continued. That happens if some hosts' files were restored from one copy and some from another.
  * Then two ranks have different epochs under one number, and neither may refer to the other's
  * content. So the ranks compare the eras of their epochs before they share content. */
-#include "engine/session/load_parent.h"
+#include "engine/epoch/load_parent.h"
 #include "engine/lineage/run_table.h"
-#include "engine/session/former_content.h"
+#include "engine/epoch/former_content.h"
 #include "engine/threads.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -14,7 +14,7 @@
 #include "engine/lineage/layer_file.h"
 #include "engine/ranks/group.h"
 #include "engine/context.h"
-#include "engine/session/tip.h"
+#include "engine/epoch/tip.h"
 #include "engine/write/index_cache.h"
 #include "engine/write/index_limit.h"
 #include "engine/write/referenced_layers.h"

@@ -4,7 +4,7 @@
 #include "base/pool.h"
 #include "engine/context.h"
 #include "engine/lineage/catalog.h"
-#include "engine/session/retention.h"
+#include "engine/epoch/retention.h"
 #include "engine/upkeep/verify.h"
 #include "store/dir.h"
 #include "support/must.h"

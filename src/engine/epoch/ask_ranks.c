@@ -1,7 +1,7 @@
 /* With several ranks, all tiles are first hashed and deduped. Then the other ranks are asked for
  * the remaining content. Content that other ranks will refer to gets its position before anything
  * is placed. */
-#include "engine/session/ask_ranks.h"
+#include "engine/epoch/ask_ranks.h"
 #include "engine/memory/hash_tiles.h"
 #include "engine/memory/store_tiles.h"
 #include "base/mem.h"

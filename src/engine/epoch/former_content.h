@@ -1,7 +1,7 @@
 /* The former content of the regions' chunks: what the parent epoch has of each. The caller holds the
  * session's lock. */
-#ifndef VV_ENGINE_SESSION_FORMER_CONTENT_H
-#define VV_ENGINE_SESSION_FORMER_CONTENT_H
+#ifndef VV_ENGINE_EPOCH_FORMER_CONTENT_H
+#define VV_ENGINE_EPOCH_FORMER_CONTENT_H
 
 #include "engine/context.h"
 

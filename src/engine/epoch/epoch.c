@@ -9,8 +9,8 @@
  * A rank among many accepts the epoch when its own layer is stored, before all ranks have agreed.
  * If the ranks reject it, commit_ranks.c steps the tip back (vv_tip_step_back). Regions and index
  * are then read again from the store. */
-#include "engine/session/epoch.h"
-#include "engine/session/tip.h"
+#include "engine/epoch/epoch.h"
+#include "engine/epoch/tip.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -27,7 +27,7 @@
 #include "engine/grains/grain_sets.h"
 #include "engine/memory/layout.h"
 #include "engine/memory/store_tiles.h"
-#include "engine/session/ask_ranks.h"
+#include "engine/epoch/ask_ranks.h"
 #include "engine/grains/grain_runs.h"
 #include <inttypes.h>
 #include <string.h>

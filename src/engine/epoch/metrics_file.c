@@ -1,4 +1,4 @@
-#include "engine/session/metrics_file.h"
+#include "engine/epoch/metrics_file.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd_identity.h"
@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/own_fds.h"
 #include "base/utf8.h"
-#include "engine/session/background.h"
+#include "engine/epoch/background.h"
 #include "engine/tiers/tiers.h"
 #include "store/store.h"
 #include <errno.h>

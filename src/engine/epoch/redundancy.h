@@ -1,7 +1,7 @@
 /* The options redundancy and failure-domain: parity for each epoch of ranks that have stores of their
  * own, made after the commit, and the return of lost layers when a session begins. */
-#ifndef VV_ENGINE_SESSION_REDUNDANCY_H
-#define VV_ENGINE_SESSION_REDUNDANCY_H
+#ifndef VV_ENGINE_EPOCH_REDUNDANCY_H
+#define VV_ENGINE_EPOCH_REDUNDANCY_H
 
 #include "engine/ranks/parity_ranks.h"
 #include <stdatomic.h>

@@ -3,7 +3,7 @@
  * layers finishes it and reports. DECISION: rank 0 writes the commit record and reports. If a rank
  * failed, it reports the reason instead of the last two phases. No function waits unless asked to.
  * So a program with one MPI thread completes the commit in any of its calls. */
-#include "engine/session/commit_ranks.h"
+#include "engine/epoch/commit_ranks.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/test_point.h"
@@ -12,11 +12,11 @@
 #include "engine/write/shared_file.h"
 #include "engine/write/rank_dedup.h"
 #include "engine/lineage/label.h"
-#include "engine/session/epoch.h"
-#include "engine/session/background.h"
+#include "engine/epoch/epoch.h"
+#include "engine/epoch/background.h"
 #include "engine/ranks/group.h"
-#include "engine/session/retention.h"
-#include "engine/session/tip.h"
+#include "engine/epoch/retention.h"
+#include "engine/epoch/tip.h"
 #include "engine/write/index_limit.h"
 #include <inttypes.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 /* The commit of an epoch by all ranks. Each rank stores its layer. When all have succeeded, the
  * commit record is written, and the epoch is committed on all ranks. If one rank failed, the epoch
  * is discarded on all ranks. */
-#ifndef VV_ENGINE_SESSION_COMMIT_RANKS_H
-#define VV_ENGINE_SESSION_COMMIT_RANKS_H
+#ifndef VV_ENGINE_EPOCH_COMMIT_RANKS_H
+#define VV_ENGINE_EPOCH_COMMIT_RANKS_H
 
 #include "base/err.h"
 #include "comm/comm.h"
 #include "core/format/commit.h"
-#include "engine/session/redundancy.h"
+#include "engine/epoch/redundancy.h"
 #include "engine/tiers/tiers_ranks.h"
 #include <stddef.h>
 #include <varve/varve.h>
@@ -29,7 +29,7 @@ struct vv_commit_report { /* of one rank, to all */
 
 struct vv_commit_decision { /* of one rank, to all: the decision, or the reason of the failure */
 	uint64_t reclaimed; /* gc has run */
-	uint64_t cutoff, every; /* see engine/session/retention.c; if ranks have local stores */
+	uint64_t cutoff, every; /* see engine/epoch/retention.c; if ranks have local stores */
 	struct vv_tiers_plan tiers; /* the same */
 	struct vv_err_state error;
 	uint64_t seal; /* of the comm */

@@ -1,6 +1,6 @@
 /* Retention: the options keep, keep-every and keep-within, and garbage collection after an epoch. */
-#ifndef VV_ENGINE_SESSION_RETENTION_H
-#define VV_ENGINE_SESSION_RETENTION_H
+#ifndef VV_ENGINE_EPOCH_RETENTION_H
+#define VV_ENGINE_EPOCH_RETENTION_H
 
 #include "engine/context.h"
 #include "engine/lineage/catalog.h"

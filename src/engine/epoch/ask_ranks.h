@@ -1,6 +1,6 @@
 /* Asks the other ranks which content they hold, before any of it is placed. */
-#ifndef VV_ENGINE_SESSION_ASK_RANKS_H
-#define VV_ENGINE_SESSION_ASK_RANKS_H
+#ifndef VV_ENGINE_EPOCH_ASK_RANKS_H
+#define VV_ENGINE_EPOCH_ASK_RANKS_H
 
 #include "engine/memory/tiles.h"
 

@@ -1,6 +1,6 @@
 /* The tip of the session: the epoch that the next checkpoint continues, and its state. */
-#ifndef VV_ENGINE_SESSION_TIP_H
-#define VV_ENGINE_SESSION_TIP_H
+#ifndef VV_ENGINE_EPOCH_TIP_H
+#define VV_ENGINE_EPOCH_TIP_H
 
 #include "engine/write/layer_writer.h"
 

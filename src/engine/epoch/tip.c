@@ -2,12 +2,12 @@
  * v->tip (tests/meta/test_tip.py). vv_epoch_accept makes an epoch the tip by vv_tip_accept. A
  * single rank does that once the epoch is committed, a rank among many once its own part is stored.
  * If the ranks then reject the epoch, vv_tip_step_back undoes that. */
-#include "engine/session/tip.h"
+#include "engine/epoch/tip.h"
 #include "engine/lineage/catalog.h"
 #include "engine/lineage/provenance.h"
 #include "engine/lineage/run_table.h"
 #include "engine/ranks/group.h"
-#include "engine/session/former_content.h"
+#include "engine/epoch/former_content.h"
 #include "engine/tiers/tiers.h"
 #include "engine/tiers/tiers_restart.h"
 #include "engine/write/index_cache.h"

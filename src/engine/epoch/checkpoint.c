@@ -1,21 +1,21 @@
 /* A checkpoint: dirty memory is copied or write-protected, and then stored on this thread or in the
  * background. */
-#include "engine/session/checkpoint.h"
+#include "engine/epoch/checkpoint.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/held.h"
 #include "base/test_point.h"
 #include "engine/memory/capture.h"
-#include "engine/session/epoch.h"
-#include "engine/session/background.h"
+#include "engine/epoch/epoch.h"
+#include "engine/epoch/background.h"
 #include "engine/grains/grain_sets.h"
 #include "engine/ranks/group.h"
-#include "engine/session/load_parent.h"
-#include "engine/session/redundancy.h"
-#include "engine/session/retention.h"
-#include "engine/session/ask_ranks.h"
+#include "engine/epoch/load_parent.h"
+#include "engine/epoch/redundancy.h"
+#include "engine/epoch/retention.h"
+#include "engine/epoch/ask_ranks.h"
 #include "engine/memory/tiles.h"
-#include "engine/session/tip.h"
+#include "engine/epoch/tip.h"
 
 static void note_blocked(struct varve *v, uint64_t start)
 {

@@ -1,8 +1,8 @@
-#include "engine/session/former_content.h"
+#include "engine/epoch/former_content.h"
 #include "base/mem.h"
 #include "engine/grains/grain_sets.h"
 #include "engine/lineage/run_table.h"
-#include "engine/session/tip.h"
+#include "engine/epoch/tip.h"
 #include "engine/write/index_cache.h"
 #include "engine/write/trust.h"
 

@@ -1,6 +1,6 @@
 /* The life of an epoch of this rank: begun, stored, committed and accepted, or abandoned. */
-#ifndef VV_ENGINE_SESSION_EPOCH_H
-#define VV_ENGINE_SESSION_EPOCH_H
+#ifndef VV_ENGINE_EPOCH_EPOCH_H
+#define VV_ENGINE_EPOCH_EPOCH_H
 
 #include "engine/write/layer_writer.h"
 

@@ -1,7 +1,7 @@
 /* The statistics of every epoch for scripts: a file of JSON lines (the option `stats`). Any number
  * of processes may append to the same file, since a line is one write to its end. */
-#ifndef VV_ENGINE_SESSION_STATS_FILE_H
-#define VV_ENGINE_SESSION_STATS_FILE_H
+#ifndef VV_ENGINE_EPOCH_STATS_FILE_H
+#define VV_ENGINE_EPOCH_STATS_FILE_H
 
 #include <stdint.h>
 #include <varve/varve.h>

@@ -1,6 +1,6 @@
 /* One checkpoint: prepare, capture, then store now or in the background. */
-#ifndef VV_ENGINE_SESSION_CHECKPOINT_H
-#define VV_ENGINE_SESSION_CHECKPOINT_H
+#ifndef VV_ENGINE_EPOCH_CHECKPOINT_H
+#define VV_ENGINE_EPOCH_CHECKPOINT_H
 
 #include "engine/context.h"
 

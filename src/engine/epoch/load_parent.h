@@ -1,6 +1,6 @@
 /* Loads the state that the next checkpoint compares with. */
-#ifndef VV_ENGINE_SESSION_LOAD_PARENT_H
-#define VV_ENGINE_SESSION_LOAD_PARENT_H
+#ifndef VV_ENGINE_EPOCH_LOAD_PARENT_H
+#define VV_ENGINE_EPOCH_LOAD_PARENT_H
 
 struct varve;
 

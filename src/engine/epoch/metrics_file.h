@@ -1,7 +1,7 @@
 /* The state of the session for Prometheus (the option `metrics`): a file in the text format that the
  * textfile collector of node_exporter reads. Each rank has a file of its own. */
-#ifndef VV_ENGINE_SESSION_METRICS_FILE_H
-#define VV_ENGINE_SESSION_METRICS_FILE_H
+#ifndef VV_ENGINE_EPOCH_METRICS_FILE_H
+#define VV_ENGINE_EPOCH_METRICS_FILE_H
 
 #include "engine/context.h"
 

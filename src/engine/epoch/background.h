@@ -1,11 +1,11 @@
 /* The background thread that stores epochs, and the result of each epoch. A synchronous checkpoint
  * runs the same code on the caller's thread. */
-#ifndef VV_ENGINE_SESSION_BACKGROUND_H
-#define VV_ENGINE_SESSION_BACKGROUND_H
+#ifndef VV_ENGINE_EPOCH_BACKGROUND_H
+#define VV_ENGINE_EPOCH_BACKGROUND_H
 
 #include "base/event.h"
 #include "engine/context.h"
-#include "engine/session/metrics_file.h"
+#include "engine/epoch/metrics_file.h"
 #include <stdatomic.h>
 
 /* The result of an epoch that failed. */
@@ -16,7 +16,7 @@ struct vv_epoch_failure {
 };
 
 struct vv_background {
-	/* Never held while a handler of the program may run, see engine/session/background.c. */
+	/* Never held while a handler of the program may run, see engine/epoch/background.c. */
 	pthread_mutex_t lock;
 	struct vv_event change;
 	pthread_t thread;
