@@ -5,6 +5,7 @@
  * grow it. Untouched memory costs nothing, so tables may have room to grow. */
 #include "base/mem.h"
 #include "base/err.h"
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -19,6 +20,7 @@ enum { GROUP_PATH = 4096 };
 
 static atomic_long asked;
 static atomic_long fail_at;
+static atomic_ullong pretended; /* 0: nothing is */
 
 static atomic_uint inside, came_out; /* threads in the allocator; number of returns from it */
 
@@ -405,11 +407,33 @@ static uint64_t left_in_groups(void)
 
 uint64_t vv_mem_available(void)
 {
-	uint64_t kib = number_in("/proc/meminfo", "MemAvailable:"), least = left_in_groups();
+	uint64_t said = atomic_load_explicit(&pretended, memory_order_relaxed), kib, least;
 
+	if (said)
+		return said;
+	kib = number_in("/proc/meminfo", "MemAvailable:");
+	least = left_in_groups();
 	if (kib == UINT64_MAX)
 		return least == UINT64_MAX ? 0 : least;
 	return kib << 10 < least ? kib << 10 : least;
+}
+
+int vv_mem_check_available(uint64_t n, uint64_t *available)
+{
+	if (n <= VV_MEM_SMALL)
+		return 0;
+	if (!*available)
+		*available = vv_mem_available();
+	if (!*available)
+		*available = UINT64_MAX;
+	if (n <= *available)
+		return 0;
+	return vv_err_set(VV_ENOMEM, "out of memory (%" PRIu64 " MiB wanted, %" PRIu64 " MiB available)", n >> 20, *available >> 20);
+}
+
+void vv_mem_pretend_available(uint64_t n)
+{
+	atomic_store(&pretended, n);
 }
 
 void vv_mem_fail_at(long n)

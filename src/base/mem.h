@@ -44,9 +44,15 @@ void vv_mem_discard(void *p, size_t n);
 /* Bytes that this process could get without swapping, of the machine and of its control groups. 0:
  * unknown. */
 uint64_t vv_mem_available(void);
+enum { VV_MEM_SMALL = 64 << 20 }; /* bytes that no one asks the kernel about */
+/* VV_ENOMEM, with the error set, if n bytes are not small and more than *available. At first
+ * *available is 0; it is measured when it is needed. */
+int vv_mem_check_available(uint64_t n, uint64_t *available);
 
 /* Tests: the n-th allocation from now on (1 = the next) fails, once. 0 switches it off. */
 void vv_mem_fail_at(long n);
+/* Tests: vv_mem_available returns n. 0 switches it off. */
+void vv_mem_pretend_available(uint64_t n);
 /* Allocations requested since the last vv_mem_fail_at. */
 long vv_mem_asked(void);
 

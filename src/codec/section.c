@@ -89,6 +89,9 @@ int vv_section_decode(const void *p, size_t n, uint8_t **out, size_t *raw_len)
 	rc = get_lengths(&w, &len, &frame);
 	if (rc)
 		return rc;
+	rc = vv_mem_check_available(len, &(uint64_t){ 0 });
+	if (rc)
+		return vv_err_context(rc, "a compressed table");
 	raw = vv_mem_grow(NULL, len, 1);
 	if (!raw)
 		return VV_ENOMEM;

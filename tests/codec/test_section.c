@@ -120,6 +120,27 @@ static void test_hostile(void)
 	}
 }
 
+/* A table that the memory cannot hold is refused before anything is allocated for it. */
+static void test_too_large(void)
+{
+	enum { N = 65 << 20 };
+	uint8_t *from = calloc(N, 1);
+	struct vv_buf b = { 0 };
+
+	CHECK(from);
+	CHECK_EQ(vv_section_encode(from, N, &b), 0);
+	vv_mem_pretend_available(N - 1);
+	vv_mem_fail_at(0);
+	CHECK_EQ(decode(b.p, b.n, from, N), VV_ENOMEM);
+	CHECK_EQ(vv_mem_asked(), 0);
+	CHECK_STR(vv_err_last(), "a compressed table: out of memory (65 MiB wanted, 64 MiB available)");
+	vv_mem_pretend_available(N);
+	CHECK_EQ(decode(b.p, b.n, from, N), 0);
+	vv_mem_pretend_available(0);
+	vv_buf_fini(&b);
+	free(from);
+}
+
 static void test_damage(void)
 {
 	uint8_t from[900];
@@ -186,6 +207,7 @@ int main(void)
 	test_round_trips();
 	test_limit();
 	test_hostile();
+	test_too_large();
 	test_damage();
 	test_no_memory();
 	return 0;

@@ -237,7 +237,7 @@ int vv_payload_get_blocks(struct vv_blocks *b, const void *p, size_t n, uint64_t
 	uint64_t count = vv_wire_var(&w), end;
 	int rc = 0;
 
-	if (w.bad || count > vv_wire_left(&w) / 14)
+	if (w.bad || count > vv_wire_left(&w) / 14 || first_off > blocks_end || count > blocks_end - first_off)
 		return damaged("BLOCKS", "impossible number of blocks");
 	for (uint64_t i = 0; rc == 0 && i < count; i++)
 		rc = get_block(b, &w, payload);

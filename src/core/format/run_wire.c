@@ -123,6 +123,7 @@ struct run_wire_reader {
 	struct vv_sources s;
 	const uint8_t *p, *end;
 	uint64_t limit; /* the region's length */
+	uint64_t room, available; /* bytes of memory: of the runs of all regions so far, and of the machine */
 };
 
 /* Reads at most `most` runs of the stretch; a stretch with fewer runs ends with its last run.
@@ -409,7 +410,7 @@ static int read_count(struct run_wire_reader *r, size_t *out)
 	uint64_t count = 0;
 	const uint8_t *p = number(r->p, r->end, &count);
 
-	if (!p || count > (size_t)(r->end - p) / 3)
+	if (!p || count > (size_t)(r->end - p) / 3 || count > r->limit)
 		return damaged("impossible number of runs");
 	r->p = p;
 	*out = (size_t)count;
@@ -449,6 +450,16 @@ static int begin_region(struct run_wire_reader *r, struct vv_head_region *to, si
 	return rc;
 }
 
+/* A compressed section of a few MiB may hold so many runs that they fill the memory. */
+static int reserve(struct run_wire_reader *r, struct vv_runs *runs, size_t count)
+{
+	int rc;
+
+	r->room += count > runs->cap ? count * sizeof(*runs->v) : 0;
+	rc = vv_mem_check_available(r->room, &r->available);
+	return rc ? vv_err_context(rc, "section RUNS") : vv_run_reserve(runs, count);
+}
+
 /* parts: by region; NULL: everything is read from front to back. */
 static int read_all(struct run_wire_reader *r, struct vv_head *h, struct run_wire_parts *parts)
 {
@@ -458,10 +469,10 @@ static int read_all(struct run_wire_reader *r, struct vv_head *h, struct run_wir
 		struct vv_head_region *to = &h->region[i];
 		size_t count = 0;
 
-		rc = read_count(r, &count);
 		r->limit = to->shape.len;
+		rc = read_count(r, &count);
 		if (rc == 0)
-			rc = vv_run_reserve(&to->runs, count);
+			rc = reserve(r, &to->runs, count);
 		if (rc == 0)
 			rc = parts && count >= MANY ? begin_region(r, to, count, &parts[i]) : read_region(r, to, count);
 	}

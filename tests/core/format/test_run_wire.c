@@ -209,6 +209,48 @@ static void test_no_memory(void)
 	vv_buf_fini(&runs);
 }
 
+/* A table of runs of one byte of zero, each a byte after the one before. *room: the runs that memory was taken for. */
+static int claim(uint64_t runs, uint64_t region, size_t *room)
+{
+	static const uint8_t step[] = { 1, 1, 0 }, none[] = { 0 };
+	struct vv_buf b = { 0 };
+	struct vv_head h;
+	int rc;
+
+	make_regions(&h, 1);
+	h.parent = 7;
+	h.region[0].parent = 1;
+	h.region[0].shape.len = region;
+	vv_wire_put_var(&b, runs);
+	for (uint64_t i = 0; i < runs; i++)
+		vv_buf_add(&b, step, sizeof(step));
+	rc = vv_run_wire_get(&h, none, sizeof(none), b.p, b.n, &plain);
+	*room = h.region[0].runs.cap;
+	vv_head_fini(&h);
+	vv_buf_fini(&b);
+	return rc;
+}
+
+/* A run has at least one byte. Many runs are refused if the memory cannot hold them. */
+static void test_too_many_runs(void)
+{
+	enum { MANY = 3 << 20, MIB = 1 << 20 };
+	size_t room;
+
+	CHECK_EQ(claim(1000, 999, &room), VV_EDAMAGED);
+	CHECK(strstr(vv_err_last(), "impossible number of runs"));
+	CHECK_EQ(room, 0);
+	CHECK_EQ(claim(1000, 2000, &room), 0);
+	vv_mem_pretend_available(95 * MIB);
+	CHECK_EQ(claim(MANY, 2 * MANY, &room), VV_ENOMEM);
+	CHECK_STR(vv_err_last(), "section RUNS: out of memory (96 MiB wanted, 95 MiB available)");
+	CHECK_EQ(room, 0);
+	CHECK_EQ(claim(MANY / 2, 2 * MANY, &room), 0);
+	vv_mem_pretend_available(96 * MIB);
+	CHECK_EQ(claim(MANY, 2 * MANY, &room), 0);
+	vv_mem_pretend_available(0);
+}
+
 int main(void)
 {
 	struct vv_pool *pool = NULL;
@@ -218,6 +260,7 @@ int main(void)
 	test_damaged(pool);
 	test_split_anywhere();
 	test_no_memory();
+	test_too_many_runs();
 	vv_pool_free(pool);
 	return 0;
 }
