@@ -76,7 +76,5 @@ size_t vv_codec_decode_takes(uint32_t number, size_t n, size_t raw_len)
 {
 	const struct vv_codec *c = vv_codec_numbered(number);
 
-	if (number == VV_CODEC_DELTA) /* the base, its block and its stored bytes, and the planes */
-		return 4 * raw_len + n + (4 << 20);
 	return c && c->decode_takes ? c->decode_takes(n, raw_len) : 0;
 }

@@ -42,7 +42,8 @@ const char *vv_codec_name(uint32_t number);
 /* Decompresses by number, also number 0. An unknown number is an error that names the missing
  * codec. */
 int vv_codec_decode(uint32_t number, const void *from, size_t n, void *to, size_t raw_len);
-/* The `decode_takes` of a codec by number; 0 if it is not known. */
+/* The `decode_takes` of a codec by number; 0 if it is not known. A block with a base takes more:
+ * vv_layer_file_decode_takes. */
 size_t vv_codec_decode_takes(uint32_t number, size_t n, size_t raw_len);
 
 #endif

@@ -6,6 +6,7 @@
 
 enum {
 	COLUMN = 512, /* items that are joined at a time */
+	VAR = 5,      /* bytes of a start or a distance, at most */
 	FEW = 4,      /* words that are faster to copy than a function is to call */
 };
 
@@ -201,9 +202,9 @@ static int get_streams(struct back *b, struct vv_wire *w, size_t m)
 	if (rc == 0 && b->s[CODES].in.n != m)
 		rc = damaged("it tells of more or fewer words");
 	if (rc == 0)
-		rc = vv_stream_get(w, 1, m * 5, coder, &b->s[STARTS].in);
+		rc = vv_stream_get(w, 1, m * VAR, coder, &b->s[STARTS].in);
 	if (rc == 0)
-		rc = vv_stream_get(w, 1, m * 5, coder, &b->s[DISTANCES].in);
+		rc = vv_stream_get(w, 1, m * VAR, coder, &b->s[DISTANCES].in);
 	if (rc == 0)
 		rc = vv_stream_get(w, VV_WORD_HISTORY_CLOSE, m, coder, &b->s[CLOSES].in);
 	width = vv_wire_u8(w);
@@ -212,10 +213,13 @@ static int get_streams(struct back *b, struct vv_wire *w, size_t m)
 	return rc ? rc : vv_stream_get(w, width, width == 1 ? m * VV_WORD_HISTORY_WORD : m, coder, &b->s[NEWS].in);
 }
 
-/* A code for each word, and the other streams, which compression shortens by about a half. */
+/* The streams at their longest; compression may have shortened each of them to nothing. */
 size_t vv_word_history_back_takes(size_t n, size_t raw_len)
 {
-	return raw_len / VV_WORD_HISTORY_WORD + (2 * n < raw_len ? 2 * n : raw_len);
+	size_t of_word = 1 + 2 * VAR + VV_WORD_HISTORY_CLOSE + VV_WORD_HISTORY_WORD;
+
+	(void)n;
+	return sizeof(struct back) + raw_len / VV_WORD_HISTORY_WORD * of_word;
 }
 
 int vv_word_history_back_decode(const void *from, size_t n, void *to, size_t raw_len)

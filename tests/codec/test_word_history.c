@@ -1,6 +1,7 @@
 /* Words on trails: every size and tail, images of memory that were moved, records; smaller than zstd there; and blocks that lie. */
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/wire.h"
 #include "codec/codec.h"
 #include "support/gen.h"
 #include "support/snug.h"
@@ -50,6 +51,27 @@ static int decode(const uint8_t *coded, size_t n, const void *want, size_t raw_l
 	return snug_decode(trail, coded, n, want, raw_len);
 }
 
+/* The bytes of the streams that are decompressed. */
+static size_t streams_of(const uint8_t *coded, size_t n)
+{
+	struct vv_wire w = vv_wire_over(coded, n);
+	size_t sum = 0;
+
+	vv_wire_u8(&w);
+	for (int k = 0; k < 5; k++) {
+		size_t len, stored;
+
+		if (k == 4)
+			vv_wire_u8(&w); /* the width of new words */
+		len = (size_t)vv_wire_var(&w);
+		stored = (size_t)vv_wire_var(&w);
+		vv_wire_bytes(&w, stored);
+		sum += stored < len ? len : 0;
+	}
+	CHECK(!w.bad);
+	return sum;
+}
+
 static size_t check_round_trip(const void *from, size_t n, unsigned coder)
 {
 	struct vv_recipe how = recipe(coder), told;
@@ -61,6 +83,7 @@ static size_t check_round_trip(const void *from, size_t n, unsigned coder)
 		CHECK_EQ(decode(coded, got, NULL, n + 1), VV_EDAMAGED);
 		CHECK_EQ(decode(coded, got, NULL, n - 1), VV_EDAMAGED);
 		CHECK_EQ(decode(coded, got - 1, NULL, n), VV_EDAMAGED);
+		CHECK(streams_of(coded, got) <= trail->decode_takes(got, n));
 		told = trail->recipe(coded, got);
 		CHECK(told.predictor == VV_PREDICT_TRAIL && told.coder == coder);
 	}
@@ -94,6 +117,17 @@ static void test_round_trips(void)
 			if (vv_codec_numbered(VV_CODEC_LZ4))
 				check_round_trip(p, n, VV_CODEC_LZ4);
 		}
+}
+
+/* New words of few values in each byte: they are compressed to much less than half. */
+static void test_narrow(void)
+{
+	static uint64_t words[20000];
+	uint64_t state = 6;
+
+	for (size_t i = 0; i < 20000; i++)
+		words[i] = gen_next(&state) & UINT64_C(0x0101010101010101) << 6;
+	CHECK(check_round_trip(words, sizeof(words), VV_CODEC_ZSTD) > 0);
 }
 
 /* Distances shorter than what is copied: one word, two words, over and over. */
@@ -352,6 +386,7 @@ int main(void)
 	trail = vv_codec_numbered(VV_CODEC_TRAIL);
 	CHECK(trail);
 	test_round_trips();
+	test_narrow();
 	test_short_periods();
 	test_between_noise();
 	test_moved_images();

@@ -510,6 +510,20 @@ static int decode(struct vv_layer_file *f, size_t i, const void *stored, void *r
 	return rc ? vv_layer_file_name_in_error(f, rc) : 0;
 }
 
+/* Beside a base there is one of its blocks, with its stored bytes and what its codec takes, and then
+ * what the difference takes. Blocks of bases are taken to be as long as this one. */
+size_t vv_layer_file_decode_takes(const struct vv_layer_file *f, size_t i)
+{
+	const struct vv_block *b = &f->blocks.v[i];
+	const struct vv_delta_base *v;
+	size_t n = 0;
+
+	if (b->codec != VV_CODEC_DELTA)
+		return vv_codec_decode_takes(b->codec, b->stored_len, b->raw_len);
+	v = vv_delta_bases_of(&f->blocks.bases, i, &n);
+	return (size_t)vv_delta_bases_sum(v, n) + b->stored_len + (size_t)4 * b->raw_len;
+}
+
 int vv_layer_file_read_block(struct vv_layer_file *f, size_t i, void *raw, void *scratch)
 {
 	const struct vv_block *b = &f->blocks.v[i];

@@ -76,6 +76,8 @@ int vv_layer_file_read_stored(struct vv_layer_file *f, size_t i, void *stored);
 /* Reads block i, checked and decompressed, into raw (raw_len bytes). scratch: stored_len bytes,
  * used for compressed blocks. */
 int vv_layer_file_read_block(struct vv_layer_file *f, size_t i, void *raw, void *scratch);
+/* The approximate memory that decoding block i takes beside raw and scratch. */
+size_t vv_layer_file_decode_takes(const struct vv_layer_file *f, size_t i);
 
 #define VV_PART_MEMORY SIZE_MAX
 

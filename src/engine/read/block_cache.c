@@ -3,7 +3,6 @@
 #include "base/fs.h"
 #include "base/held.h"
 #include "base/mem.h"
-#include "codec/codec.h"
 #include "core/format/digest.h"
 #include "engine/read/block_map.h"
 #include "track/write_protect.h"
@@ -408,20 +407,22 @@ void vv_block_cache_expect_again(struct vv_block_cache *s, size_t region, uint64
 }
 
 /* Is there memory to decode it ahead? Idle rooms are reused. */
-static bool has_space(const struct vv_block_cache *s, const struct vv_block *b)
+static bool has_space(const struct vv_block_cache *s, const struct vv_block_cache_entry *e)
 {
+	const struct vv_block_map_layer *l = &s->cuts.layer[e->layer];
+	const struct vv_block *b = block_of(s, e);
 	uint64_t idle = 0;
 
 	for (const struct room *r = s->idle; r; r = r->next)
 		idle += r->size;
-	return s->held - idle + b->raw_len + b->stored_len + vv_codec_decode_takes(b->codec, b->stored_len, b->raw_len) <= s->memory;
+	return s->held - idle + b->raw_len + b->stored_len + vv_layer_file_decode_takes(l->file, (size_t)(e - s->book) - l->first) <= s->memory;
 }
 
 static bool queue(struct vv_block_cache *s, struct vv_block_cache_entry *b)
 {
 	if (b->state != ABSENT || !b->left)
 		return true;
-	if (!has_space(s, block_of(s, b)))
+	if (!has_space(s, b))
 		return false;
 	if (b->submitted) { /* it has run, and its block has been dropped since */
 		pthread_mutex_unlock(&s->lock);

@@ -3,7 +3,6 @@
 #include "engine/read/read_many.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "codec/codec.h"
 #include "engine/read/block_plan.h"
 #include "base/budget.h"
 #include "engine/read/holes.h"
@@ -238,7 +237,7 @@ static int run_cuts(struct read_many_group *g, const struct read_many_job *j, st
 {
 	const struct vv_block *b = &j->file->blocks.v[j->block];
 	size_t more = b->codec ? b->stored_len : by_parts ? (size_t)count_used(j) : 0;
-	struct vv_budget_buffer *room = vv_budget_take(&g->rooms, b->raw_len + more, vv_codec_decode_takes(b->codec, b->stored_len, b->raw_len));
+	struct vv_budget_buffer *room = vv_budget_take(&g->rooms, b->raw_len + more, vv_layer_file_decode_takes(j->file, j->block));
 	int rc;
 
 	if (!room)

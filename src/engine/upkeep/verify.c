@@ -4,7 +4,6 @@
 #include "engine/upkeep/verify.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "codec/codec.h"
 #include "engine/ranks/copies_lookup.h"
 #include "engine/lineage/provenance.h"
 #include "engine/upkeep/gc.h"
@@ -198,7 +197,7 @@ static void check_block(void *arg, size_t k)
 	struct verifier *v = arg;
 	const struct vv_block *b = &v->file->blocks.v[k];
 	struct vv_budget_buffer *room = vv_budget_take(&v->rooms, (size_t)b->raw_len + (b->codec ? b->stored_len : 0),
-					     vv_codec_decode_takes(b->codec, b->stored_len, b->raw_len));
+					     vv_layer_file_decode_takes(v->file, k));
 	const struct vv_extent *first = &v->file->blocks.extent.v[b->extent], *last = first + b->n_extents - 1;
 	int rc = room ? vv_layer_file_read_block(v->file, k, room->bytes, room->bytes + b->raw_len) : VV_ENOMEM;
 
