@@ -333,7 +333,7 @@ static size_t chain_parts(const struct run_wire_batch *b, struct run_wire_reader
 	return k;
 }
 
-/* Makes room for n more parts. */
+/* Makes room for n more parts. With many sources a part has been read, and needs no ends. */
 static int grow_parts(struct run_wire_parts *q, size_t n, size_t sources)
 {
 	struct run_wire_part *part;
@@ -343,7 +343,7 @@ static int grow_parts(struct run_wire_parts *q, size_t n, size_t sources)
 		return 0;
 	part = vv_mem_grow(q->part, q->n + n, sizeof(*part));
 	q->part = part ? part : q->part;
-	ends = part ? vv_mem_grow(q->ends, q->n + n, (sources + 1) * sizeof(*ends)) : NULL;
+	ends = part ? vv_mem_grow(q->ends, q->n + n, sources > FEW_SOURCES ? 0 : (sources + 1) * sizeof(*ends)) : NULL;
 	q->ends = ends ? ends : q->ends;
 	q->cap = ends ? q->n + n : q->cap;
 	return ends ? 0 : VV_ENOMEM;

@@ -251,6 +251,48 @@ static void test_too_many_runs(void)
 	vv_mem_pretend_available(0);
 }
 
+/* Kilobytes of address space, at most so far. */
+static long peak(void)
+{
+	FILE *f = fopen("/proc/self/status", "r");
+	char line[200];
+	long kib = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		sscanf(line, "VmPeak: %ld", &kib);
+	CHECK(f && fclose(f) == 0);
+	return kib;
+}
+
+/* With many sources, the parts of a table do not take room for the sources each. */
+static void test_many_sources(void)
+{
+	enum { SOURCES = 1 << 20, RUNS = 1 << 20, MOST_KIB = 300 << 10 };
+	struct vv_buf sources = { 0 }, runs = { 0 };
+	struct vv_head h;
+	long before;
+
+	vv_wire_put_var(&sources, SOURCES);
+	for (uint64_t i = 0; i < SOURCES; i++) {
+		vv_wire_put_var(&sources, 1 + i % 5000);
+		vv_wire_put_var(&sources, i);
+	}
+	make_regions(&h, 1);
+	h.parent = 7;
+	h.region[0].parent = 1;
+	h.region[0].shape.len = 2 * RUNS;
+	vv_wire_put_var(&runs, RUNS);
+	for (int i = 0; i < RUNS; i++)
+		vv_buf_add(&runs, (uint8_t[]){ 1, 1, 0 }, 3);
+	before = peak();
+	CHECK_EQ(vv_run_wire_get(&h, sources.p, sources.n, runs.p, runs.n, &from_behind), 0);
+	CHECK_EQ(h.region[0].runs.n, RUNS);
+	CHECK(peak() - before < MOST_KIB);
+	vv_head_fini(&h);
+	vv_buf_fini(&sources);
+	vv_buf_fini(&runs);
+}
+
 int main(void)
 {
 	struct vv_pool *pool = NULL;
@@ -261,6 +303,7 @@ int main(void)
 	test_split_anywhere();
 	test_no_memory();
 	test_too_many_runs();
+	test_many_sources();
 	vv_pool_free(pool);
 	return 0;
 }
