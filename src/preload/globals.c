@@ -1,14 +1,15 @@
 #include "preload/globals.h"
 #include <elf.h>
 #include <link.h>
+#include <stdbool.h>
 #include <string.h>
 
 #if defined(__aarch64__)
-enum { COPIED = R_AARCH64_COPY };
+enum { COPIED = R_AARCH64_COPY, IN_TABLE = R_AARCH64_GLOB_DAT };
 #elif defined(__x86_64__)
-enum { COPIED = R_X86_64_COPY };
+enum { COPIED = R_X86_64_COPY, IN_TABLE = R_X86_64_GLOB_DAT };
 #else
-enum { COPIED = -1 };
+enum { COPIED = -1, IN_TABLE = -2 };
 #endif
 
 /* Removes [lo, hi), which the loader has made read-only, from the beginning of a part. */
@@ -53,9 +54,21 @@ void vv_globals_find(struct vv_globals *out)
 }
 
 struct borrowed {
+	const struct vv_globals *globals;
 	int (*fn)(void *arg, uintptr_t lo, size_t n);
 	void *arg;
+	uintptr_t lo, hi; /* addresses of functions, to be combined with the next ones */
+	int rc;
 };
+
+struct loader_tables { /* of the dynamic section */
+	const ElfW(Rela) *rela, *jumps;
+	const ElfW(Sym) *sym;
+	size_t n, n_jumps;
+	uintptr_t got; /* the loader's own words, before those of the jumps */
+};
+
+enum { GOT_WORDS = 3 };
 
 /* Some loaders do not relocate the addresses in the dynamic section. */
 static const void *place(const struct dl_phdr_info *info, ElfW(Addr) value)
@@ -63,36 +76,83 @@ static const void *place(const struct dl_phdr_info *info, ElfW(Addr) value)
 	return (const void *)(value < info->dlpi_addr ? value + info->dlpi_addr : value);
 }
 
-static int look(struct dl_phdr_info *info, size_t size, void *arg)
+static void find_tables(const struct dl_phdr_info *info, struct loader_tables *t)
 {
-	const struct borrowed *b = arg;
-	const ElfW(Rela) *rela = NULL;
-	const ElfW(Sym) *sym = NULL;
 	const ElfW(Dyn) *d = NULL;
-	size_t n = 0;
 
-	(void)size;
 	for (int i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
 			d = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
 	for (; d && d->d_tag != DT_NULL; d++) {
 		if (d->d_tag == DT_RELA)
-			rela = place(info, d->d_un.d_ptr);
+			t->rela = place(info, d->d_un.d_ptr);
 		else if (d->d_tag == DT_RELASZ)
-			n = d->d_un.d_val / sizeof(*rela);
+			t->n = d->d_un.d_val / sizeof(*t->rela);
+		else if (d->d_tag == DT_JMPREL)
+			t->jumps = place(info, d->d_un.d_ptr);
+		else if (d->d_tag == DT_PLTRELSZ)
+			t->n_jumps = d->d_un.d_val / sizeof(*t->jumps);
+		else if (d->d_tag == DT_PLTGOT)
+			t->got = (uintptr_t)place(info, d->d_un.d_ptr);
 		else if (d->d_tag == DT_SYMTAB)
-			sym = place(info, d->d_un.d_ptr);
+			t->sym = place(info, d->d_un.d_ptr);
 	}
-	for (size_t i = 0; rela && sym && i < n; i++)
-		if ((int)ELF64_R_TYPE(rela[i].r_info) == COPIED &&
-		    b->fn(b->arg, info->dlpi_addr + rela[i].r_offset, sym[ELF64_R_SYM(rela[i].r_info)].st_size))
-			break;
+}
+
+static bool is_global(const struct vv_globals *g, uintptr_t lo, size_t n)
+{
+	for (uint32_t i = 0; i < g->n; i++)
+		if (lo >= g->part[i].lo && lo - g->part[i].lo < g->part[i].size && n <= g->part[i].size - (lo - g->part[i].lo))
+			return true;
+	return false;
+}
+
+static void tell_functions(struct borrowed *b)
+{
+	if (b->rc == 0 && b->hi > b->lo)
+		b->rc = b->fn(b->arg, b->lo, b->hi - b->lo);
+	b->lo = b->hi = 0;
+}
+
+/* The loader's words mostly lie one after another. */
+static void add_functions(struct borrowed *b, uintptr_t lo, size_t n)
+{
+	if (!is_global(b->globals, lo, n))
+		return;
+	if (lo != b->hi) {
+		tell_functions(b);
+		b->lo = lo;
+	}
+	b->hi = lo + n;
+}
+
+/* Addresses of functions belong to one process: libraries may lie elsewhere in the next one, and
+ * be others. The linker makes them constant only if it was asked to (-z now). */
+static int look(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct borrowed *b = arg;
+	struct loader_tables t = { 0 };
+
+	(void)size;
+	find_tables(info, &t);
+	for (size_t i = 0; t.rela && t.sym && b->rc == 0 && i < t.n; i++)
+		if ((int)ELF64_R_TYPE(t.rela[i].r_info) == COPIED)
+			b->rc = b->fn(b->arg, info->dlpi_addr + t.rela[i].r_offset, t.sym[ELF64_R_SYM(t.rela[i].r_info)].st_size);
+		else if ((int)ELF64_R_TYPE(t.rela[i].r_info) == IN_TABLE)
+			add_functions(b, info->dlpi_addr + t.rela[i].r_offset, sizeof(ElfW(Addr)));
+	tell_functions(b);
+	if (t.got)
+		add_functions(b, t.got, GOT_WORDS * sizeof(ElfW(Addr)));
+	for (size_t i = 0; t.jumps && i < t.n_jumps; i++)
+		add_functions(b, info->dlpi_addr + t.jumps[i].r_offset, sizeof(ElfW(Addr)));
+	tell_functions(b);
 	return 1;
 }
 
-void vv_globals_borrowed(int (*fn)(void *arg, uintptr_t lo, size_t n), void *arg)
+int vv_globals_borrowed(const struct vv_globals *g, int (*fn)(void *arg, uintptr_t lo, size_t n), void *arg)
 {
-	struct borrowed b = { fn, arg };
+	struct borrowed b = { .globals = g, .fn = fn, .arg = arg };
 
 	dl_iterate_phdr(look, &b);
+	return b.rc;
 }

@@ -15,8 +15,8 @@ struct vv_globals {
 };
 
 void vv_globals_find(struct vv_globals *out);
-/* Calls fn for each variable of a library that lies in the executable (stdout, environ), until fn
- * returns nonzero. */
-void vv_globals_borrowed(int (*fn)(void *arg, uintptr_t lo, size_t n), void *arg);
+/* Calls fn for each variable of a library that lies in the executable (stdout, environ), and for the
+ * loader's addresses of functions in `g`, until fn returns nonzero. Returns that value. */
+int vv_globals_borrowed(const struct vv_globals *g, int (*fn)(void *arg, uintptr_t lo, size_t n), void *arg);
 
 #endif

@@ -42,7 +42,7 @@ static const char *more; /* VV_RUN_PROTOCOL_OUTSIDE */
  * without the lock, and locks only for libraries that it has loaded itself. There are two lists
  * in turn, so that one is complete whenever a child is created. */
 
-enum { MOST = 4096 };
+enum { MOST = 4096, MOST_BUILD_ID = sizeof(((struct vv_library *)0)->build_id) };
 enum { OF_PROGRAM = 1, OF_OUTSIDE = 2, NEEDED = 4, NAMED_OUTSIDE = 8 };
 
 struct library_object {
@@ -51,6 +51,8 @@ struct library_object {
 	const char *file;        /* without folders */
 	const char *strings;     /* of its dynamic section */
 	const ElfW(Dyn) *dynamic; /* NULL: it has none */
+	const uint8_t *build_id; /* NULL: it has none */
+	size_t build_id_len;
 	uint32_t hash, soname;   /* hashes of `file` and of its DT_SONAME; 0: none */
 	unsigned is;
 };
@@ -145,6 +147,49 @@ static void read_names(struct library_object *o, uintptr_t base)
 	o->soname = name && o->strings ? hash(o->strings + name) : 0;
 }
 
+/* Finds the build-id among the notes in [p, p + n). */
+static void read_notes(struct library_object *o, const uint8_t *p, size_t n, size_t align)
+{
+	ElfW(Nhdr) h;
+
+	for (size_t len; n >= sizeof(h); p += len, n -= len) {
+		size_t name, value;
+
+		memcpy(&h, p, sizeof(h));
+		name = sizeof(h) + (size_t)h.n_namesz;
+		value = (name + align - 1) & ~(align - 1);
+		len = (value + h.n_descsz + align - 1) & ~(align - 1);
+		if (len > n)
+			return;
+		if (h.n_type == NT_GNU_BUILD_ID && h.n_namesz == sizeof("GNU") && memcmp(p + sizeof(h), "GNU", sizeof("GNU")) == 0) {
+			o->build_id = p + value;
+			o->build_id_len = h.n_descsz < MOST_BUILD_ID ? h.n_descsz : MOST_BUILD_ID;
+			return;
+		}
+	}
+}
+
+static bool is_loaded(const struct dl_phdr_info *info, const ElfW(Phdr) *part)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type == PT_LOAD && p->p_flags & PF_R && part->p_vaddr >= p->p_vaddr && part->p_vaddr + part->p_memsz <= p->p_vaddr + p->p_filesz)
+			return true;
+	}
+	return false;
+}
+
+static void read_build_id(struct library_object *o, const struct dl_phdr_info *info)
+{
+	for (int i = 0; i < info->dlpi_phnum && !o->build_id; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type == PT_NOTE && is_loaded(info, p))
+			read_notes(o, (const uint8_t *)(info->dlpi_addr + p->p_vaddr), p->p_memsz, p->p_align == 8 ? 8 : 4);
+	}
+}
+
 static bool is_in(const struct library_object *o, uintptr_t at)
 {
 	return at - o->at < o->size;
@@ -167,6 +212,7 @@ static int collect(struct dl_phdr_info *info, size_t size, void *arg)
 	*o = (struct library_object){ .file = base_name(info->dlpi_name) };
 	measure(o, info);
 	read_names(o, info->dlpi_addr);
+	read_build_id(o, info);
 	o->hash = hash(o->file);
 	/* Varve itself, under any name. */
 	o->is = is_named_outside(o->file) || is_in(o, (uintptr_t)lists) ? NAMED_OUTSIDE : 0;
@@ -236,8 +282,12 @@ struct library_look {
 static void list_one(struct library_look *l, const struct library_object *o)
 {
 	if (l->n < l->room) {
-		l->list[l->n] = (struct vv_library){ .at = o->at, .size = o->size };
-		strncpy(l->list[l->n].name, o->file, sizeof(l->list[0].name) - 1);
+		struct vv_library *to = &l->list[l->n];
+
+		*to = (struct vv_library){ .at = o->at, .size = o->size };
+		strncpy(to->name, o->file, sizeof(to->name) - 1);
+		if (o->build_id)
+			memcpy(to->build_id, o->build_id, o->build_id_len);
 	}
 	l->n++;
 }
@@ -368,9 +418,19 @@ int vv_library_list(struct vv_library **out, size_t *n)
 static const struct vv_library *find(const struct vv_library *l, size_t n, const struct vv_library *like, size_t after)
 {
 	for (size_t i = 0; i < n; i++)
-		if (strncmp(l[i].name, like->name, sizeof(like->name)) == 0 && after-- == 0)
+		if (strncmp(l[i].name, like->name, sizeof(like->name) - 1) == 0 && after-- == 0)
 			return &l[i];
 	return NULL;
+}
+
+/* Are the builds known, and different? A long name that was stored before goes on in build_id. */
+static bool is_other_build(const struct vv_library *a, const struct vv_library *b)
+{
+	static const uint8_t none[sizeof(a->build_id)];
+	size_t last = sizeof(a->name) - 1;
+
+	return !a->name[last] && !b->name[last] && memcmp(a->build_id, none, sizeof(none)) != 0 && memcmp(b->build_id, none, sizeof(none)) != 0 &&
+	       memcmp(a->build_id, b->build_id, sizeof(none)) != 0;
 }
 
 int vv_library_compare(const struct vv_library *now, size_t n_now, const struct vv_library *then, size_t n_then)
@@ -390,6 +450,9 @@ int vv_library_compare(const struct vv_library *now, size_t n_now, const struct 
 		if (o->size != t->size)
 			return vv_err_set(VV_EMISMATCH, "the library '%.*s' is another one: it has %" PRIu64 " bytes, it had %" PRIu64 "; the same files are needed", length,
 					  t->name, o->size, t->size);
+		if (is_other_build(o, t))
+			return vv_err_set(VV_EMISMATCH, "the library '%.*s' is another one: it was built again (its build-id differs); the same files are needed", length,
+					  t->name);
 		if (o->at != t->at)
 			return vv_err_set(VV_EMISMATCH, "the library '%.*s' lies at %#" PRIx64 ", it lay at %#" PRIx64 ": the same libraries are needed, loaded in the same "
 					  "order, and the same limit of the stack (ulimit -s); if none of the program's state points into it, name it in VARVE_RUN_OUTSIDE",

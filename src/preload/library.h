@@ -12,7 +12,10 @@
 /* The format in a stored state. */
 struct vv_library {
 	uint64_t at, size;
-	char name[112]; /* file name without folders, truncated; "": the executable */
+	char name[92]; /* file name without folders, truncated; "": the executable */
+	/* from the note of the linker, truncated. Zeros: it has none, or it was stored before this
+	 * was a part of the name */
+	uint8_t build_id[20];
 };
 
 /* To be called before all other functions. */

@@ -192,7 +192,7 @@ int vv_state_begin(struct varve *v, bool globals)
 	plan.c_library = (uint64_t)(uintptr_t)&puts;
 	if (rc == 0 && globals) {
 		vv_globals_find(&plan.globals);
-		vv_globals_borrowed(except_borrowed, NULL);
+		rc = vv_globals_borrowed(&plan.globals, except_borrowed, NULL);
 	}
 	begun = true;
 	vv_heap_walk(vv_census_add, &census);

@@ -21,7 +21,7 @@ def library(work, name, *needs, size=0, more=""):
     text = ALLOCATE % (*(f"{stem}_allocate", stem, f"{stem}_allocate", stem, stem), calls)
     source.write_text(text + f"void allocate(size_t n) {{ {stem}_allocate(n); }}\nchar {stem}_room[{size + 1}] = {{ 1 }};\n{more}\n")
     subprocess.run([CC, "-shared", "-fPIC", "-O1", source, "-o", out, f"-Wl,-soname,{name}.so", f"-Wl,-rpath,{work}", f"-L{work}",
-                    *(f"-l:{n}.so" for n in needs)], check=True)
+                    "-Wl,--build-id", *(f"-l:{n}.so" for n in needs)], check=True)
     return out
 
 
@@ -50,10 +50,28 @@ class Loader:
         expect(f"{what}: refused, and told", status == 76 and re.search(words, err) and not self.job.told("restored"), status, out, err)
 
 
+def check_lazy(work):
+    """Addresses of functions in the executable's variables are the loader's: a library that was built again has other ones."""
+    def build(more):
+        (work / "libout.c").write_text(f"{more}int outside(void) {{ return 7; }}\n")
+        subprocess.run([CC, "-shared", "-fPIC", "-O1", work / "libout.c", "-o", work / "libout.so"], check=True)
+    build("")
+    for how in ("lazy", "norelro", "now"):
+        program = compile(work, "here_lazy.c", f"-L{work}", "-lout", f"-Wl,-rpath,{work}", "-Wl,-z,lazy", f"-Wl,-z,{how}")
+        job = Job(work, f"lazy-{how}", program, VARVE_INTERVAL="0", VARVE_RUN_GLOBALS="1", VARVE_RUN_OUTSIDE="libout")
+        build("")
+        status, out, err = job.run(3)
+        expect(f"{how}: it runs", (status, out) == (0, "3\n") and job.told("durable"), status, out, err)
+        build("int before(void) { return 1; }\n")
+        status, out, err = job.run(6)
+        expect(f"{how}: it goes on with another library outside", (status, out) == (0, "6\n") and job.told("restored"), status, out, err)
+
+
 def main():
     gap = 4 << 20
     with tempfile.TemporaryDirectory(prefix="varve-libraries-") as work:
         work = pathlib.Path(work)
+        check_lazy(work)
         l = Loader(work, compile(work, "here_libraries.c"))
         plug, deeper = library(work, "plug"), library(work, "deeper")
         deep = library(work, "deep", "deeper")
@@ -69,6 +87,9 @@ def main():
         l.fresh(plug)
         library(work, "plug", size=1 << 20)
         l.refused("another one", r"library 'plug\.so' is another one: it has \d+ bytes, it had \d+", plug)
+        l.fresh(plug)
+        library(work, "plug", size=1 << 20, more="int other(void) { return 1; }")
+        l.refused("another build of the same size", r"library 'plug\.so' is another one: it was built again", plug)
         l.fresh(plug, VARVE_RUN_OUTSIDE="libnone:plug")
         l.goes_on("one that is said to be outside", plug, gap=gap, odd=5000)
         l.fresh((plug, 0))
