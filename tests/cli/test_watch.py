@@ -268,6 +268,21 @@ run 150 every 50 "write_restart run/restart.*" "write_restart run/multi.*.%" "sh
         self.wait_for(1)
         self.assertEqual(self.names(self.epochs()[-1]), ["small.0"])
 
+    def test_a_file_that_changes_while_it_is_packed(self):
+        """It is tried again, and the command does not end."""
+        (self.dir / "x.0").write_bytes(command.noise(4 << 20, 1) * 16)
+        p = self.start()
+        command.wait_for(lambda: list(self.folder.rglob("*.layer*")), "its layer begins")
+        end = time.time() + 1
+        while time.time() < end:
+            for mode in 0o600, 0o640:
+                os.chmod(self.dir / "x.0", mode)
+                time.sleep(0.005)
+        self.assertIn(b"'x.#' is tried again later: ", p.stderr.readline())
+        self.assertIsNone(p.poll())
+        self.wait_for(1)
+        self.stop(p)
+
     def test_a_folder_that_is_moved_away(self):
         """Its files are gone, its later ones are none of ours; under its new name they are found again."""
         away = self.folder / "away"

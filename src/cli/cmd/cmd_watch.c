@@ -331,13 +331,14 @@ static int pack_list(struct cmd_watch *w, const struct vv_filelist *l, int rc)
 }
 
 /* A set that cannot be packed now (it is still changing, the store is full or in use) is tried
- * again. Other sets do not wait for it. */
+ * again. Other sets do not wait for it. If the store or the lineage does not fit the command, all
+ * sets would fail, and the command ends. */
 static int pack_set(struct cmd_watch *w, const struct set *s)
 {
 	struct vv_filelist l = { 0 };
 	int rc = list_set(w, s, &l), end;
 
-	if (rc == 0 && is_written(&l)) {
+	if (rc == 0 && (l.n == 0 || is_written(&l))) { /* or another process has replaced all files */
 		vv_filelist_fini(&l);
 		return vv_retry_times_wait(&w->retries, s->key, w->settle > 0.2 ? w->settle : 0.2);
 	}

@@ -174,7 +174,7 @@ static int open_all(const struct vv_pack_file *file, size_t n, bool shared, stru
 
 static int changed(const struct vv_file_set_file *f)
 {
-	return vv_err_set(VV_EINVAL, "'%s' changed while it was being packed; pack it when it is complete", f->path);
+	return vv_err_set(VV_EBUSY, "'%s' changed while it was being packed; pack it when it is complete", f->path);
 }
 
 /* Opens the same file again. */
@@ -203,7 +203,7 @@ static int read_from(const struct vv_file_set_file *f, int fd, uint64_t at, uint
 		if (got < 0)
 			return vv_err_sys(errno, "cannot read '%s' at %" PRIu64, f->path, at);
 		if (got == 0)
-			return vv_err_set(VV_EINVAL, "'%s' became shorter while it was being packed; pack it when it is complete", f->path);
+			return vv_err_set(VV_EBUSY, "'%s' became shorter while it was being packed; pack it when it is complete", f->path);
 		p += got;
 		at += (uint64_t)got;
 		n -= (size_t)got;

@@ -129,8 +129,8 @@ void vv_file_set_close(struct vv_file_set *c);
 int vv_file_set_shares(const struct vv_pack_file *file, size_t n, uint32_t shares, uint64_t *first);
 /* VV_EIO if *stop is set. */
 int vv_file_set_check_stop(const struct vv_file_set *c);
-/* Reads all n bytes; a file that has become shorter is an error. Of a streamed file, only held
- * bytes can be read. */
+/* Reads all n bytes. VV_EBUSY: the file has become shorter. Of a streamed file, only held bytes can
+ * be read. */
 int vv_file_set_read(const struct vv_file_set *c, uint32_t file, uint64_t at, void *to, size_t n);
 /* Of the len bytes from `at` on, the first *hole bytes are a hole; the next *data bytes are not. */
 void vv_file_set_find_hole(const struct vv_file_set *c, uint32_t file, uint64_t at, uint64_t len, uint64_t *hole, uint64_t *data);
@@ -139,7 +139,7 @@ void vv_file_set_find_hole(const struct vv_file_set *c, uint32_t file, uint64_t 
 size_t vv_file_set_cut(const struct vv_file_set *c, const struct vv_file_set_kind *k, size_t chunk, const uint8_t *p, size_t n);
 /* Are the chunks cut by content, so that a cut may lie anywhere? */
 bool vv_file_set_cuts_by_content(const struct vv_file_set *c, const struct vv_file_set_kind *k);
-/* Checks that no file has changed since it was opened. */
+/* Checks that no file has changed since it was opened. VV_EBUSY: one has. */
 int vv_file_set_check(const struct vv_file_set *c);
 /* Span numbers ordered by kind (joint kinds last), then file, then offset. The caller frees
  * *out. */

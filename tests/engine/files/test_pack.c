@@ -168,7 +168,7 @@ static void test_changes(void)
 	place_write(s.path, bytes, sizeof(bytes));
 	file = (struct vv_pack_file){ s.path, "moving" };
 	CHECK_EQ(vv_session_open(NULL, store, "set", "mode=sync", &v), 0);
-	CHECK_EQ(vv_pack_run(v, &file, 1, &how, &r), VV_EINVAL);
+	CHECK_EQ(vv_pack_run(v, &file, 1, &how, &r), VV_EBUSY);
 	CHECK(strstr(vv_err_last(), "changed while"));
 	CHECK_EQ(varve_epoch(v), 0);
 	CHECK_EQ(vv_pack_run(v, &file, 1, &how, &r), 0); /* now it is quiet */
@@ -267,7 +267,7 @@ static void test_mapped(void)
 	m.p[10] = 1; /* the page is dirty now */
 	file = (struct vv_pack_file){ path, "mapped" };
 	CHECK_EQ(vv_session_open(NULL, store, "set", "mode=sync", &v), 0);
-	CHECK_EQ(vv_pack_run(v, &file, 1, &how, &r), VV_EINVAL);
+	CHECK_EQ(vv_pack_run(v, &file, 1, &how, &r), VV_EBUSY);
 	CHECK(strstr(vv_err_last(), "changed while"));
 	CHECK_EQ(vv_pack_run(v, &file, 1, &how, &r), 0); /* open for writing, but nobody does */
 	vv_pack_report_fini(&r);

@@ -92,8 +92,8 @@ static void test_shorter(const struct vv_file_set *c)
 	add(s, 0, ALL);
 	CHECK_EQ(truncate(path, PIECE + 1), 0);
 	s->task.run(&s->task);
-	CHECK_EQ(s->rc, VV_EINVAL);
-	CHECK_EQ(vv_err_restore(&s->error), VV_EINVAL);
+	CHECK_EQ(s->rc, VV_EBUSY);
+	CHECK_EQ(vv_err_restore(&s->error), VV_EBUSY);
 	CHECK(strstr(vv_err_last(), "became shorter"));
 	vv_pack_buffer_free(s);
 }
