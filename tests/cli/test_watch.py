@@ -283,6 +283,21 @@ run 150 every 50 "write_restart run/restart.*" "write_restart run/multi.*.%" "sh
         self.wait_for(1)
         self.stop(p)
 
+    def test_deep_folders(self):
+        """Each is entered, those that were there before and those that come."""
+        deep = "a/" * 250
+        (self.dir / deep).mkdir(parents=True)
+        (self.dir / deep / "y.0").write_bytes(b"y")
+        p = self.start(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (2 << 20, 2 << 20)))
+        self.wait_for(1)
+        (self.folder / "new" / deep).mkdir(parents=True)
+        (self.folder / "new" / deep / "z.0").write_bytes(b"z")
+        (self.folder / "new").rename(self.dir / "new")
+        (self.dir / "x.0").write_bytes(b"x")
+        self.wait_for(3)
+        self.assertEqual([e["files"] for e in self.stop(p)["epochs"]], [1] * 3)
+        self.assertEqual(sorted(n[-3:] for e in (1, 2, 3) for n in self.names(e)), ["x.0", "y.0", "z.0"])
+
     def test_a_folder_that_is_moved_away(self):
         """Its files are gone, its later ones are none of ours; under its new name they are found again."""
         away = self.folder / "away"

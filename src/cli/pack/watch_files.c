@@ -42,6 +42,12 @@ static int add(struct vv_watch_files *l, const char *name, struct vv_watch_files
 	return 0;
 }
 
+/* False: the path is too long for the system, and what has it is left out. */
+static bool put_path(const struct vv_watch_files *l, const char *name, char path[PATH_MAX])
+{
+	return (size_t)snprintf(path, PATH_MAX, "%s/%s", l->folder, name) < PATH_MAX;
+}
+
 /* Reads the state of the file. With `fresh`, its last write is now; else it is the file's time of
  * modification. */
 static int look_at(struct vv_watch_files *l, const char *name, bool fresh)
@@ -52,8 +58,7 @@ static int look_at(struct vv_watch_files *l, const char *name, bool fresh)
 	struct stat st;
 	int rc = 0;
 
-	snprintf(path, sizeof(path), "%s/%s", l->folder, name);
-	if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode)) {
+	if (!put_path(l, name, path) || lstat(path, &st) < 0 || !S_ISREG(st.st_mode)) {
 		if (f)
 			f->gone = true;
 		return 0;
@@ -72,8 +77,17 @@ static int look_at(struct vv_watch_files *l, const char *name, bool fresh)
 	return 0;
 }
 
-static int enter(struct vv_watch_files *l, const char *name);
+static int note_folder(struct vv_watch_files *l, const char *name)
+{
+	int rc = vv_mem_room(&l->found, l->n_found, &l->found_cap, sizeof(*l->found));
 
+	if (rc)
+		return rc;
+	l->found[l->n_found] = vv_mem_strdup(name);
+	return l->found[l->n_found++] ? 0 : VV_ENOMEM;
+}
+
+/* Reads the files of the folder, and notes the folders in it. */
 static int look_into(struct vv_watch_files *l, const char *folder)
 {
 	char path[PATH_MAX], name[PATH_MAX];
@@ -81,7 +95,8 @@ static int look_into(struct vv_watch_files *l, const char *folder)
 	DIR *d;
 	int rc = 0;
 
-	snprintf(path, sizeof(path), "%s/%s", l->folder, folder);
+	if (!put_path(l, folder, path))
+		return 0;
 	d = opendir(path);
 	if (!d)
 		return errno == ENOENT || errno == ENOTDIR ? 0 : vv_err_sys(errno, "cannot read folder '%s'", path);
@@ -92,7 +107,7 @@ static int look_into(struct vv_watch_files *l, const char *folder)
 		    (size_t)snprintf(name, sizeof(name), "%s%s%s", folder, folder[0] ? "/" : "", e->d_name) >= sizeof(name))
 			continue;
 		if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
-			rc = enter(l, name);
+			rc = note_folder(l, name);
 		else
 			rc = look_at(l, name, false);
 	}
@@ -102,15 +117,14 @@ static int look_into(struct vv_watch_files *l, const char *folder)
 
 /* Watches the folder, and then reads its files; in this order, so that nothing is missed in
  * between. */
-static int enter(struct vv_watch_files *l, const char *name)
+static int enter_one(struct vv_watch_files *l, const char *name)
 {
 	char path[PATH_MAX];
 	struct stat st;
 	size_t at;
 	int wd;
 
-	snprintf(path, sizeof(path), "%s/%s", l->folder, name);
-	if (stat(path, &st) == 0 && vv_exclude_store_is(l->store, &st))
+	if (!put_path(l, name, path) || (stat(path, &st) == 0 && vv_exclude_store_is(l->store, &st)))
 		return 0;
 	wd = inotify_add_watch(l->fd, path, wanted);
 	if (wd < 0)
@@ -128,6 +142,29 @@ static int enter(struct vv_watch_files *l, const char *name)
 	vv_mem_free(l->watched[at]);
 	l->watched[at] = vv_mem_strdup(name);
 	return l->watched[at] ? look_into(l, name) : VV_ENOMEM;
+}
+
+/* Folders may be nested so deeply that a recursion would need too much stack and too many
+ * descriptors. */
+static int enter_found(struct vv_watch_files *l)
+{
+	int rc = 0;
+
+	while (rc == 0 && l->n_found) {
+		char *name = l->found[--l->n_found];
+
+		rc = enter_one(l, name);
+		vv_mem_free(name);
+	}
+	return rc;
+}
+
+/* Enters the folder, and all folders below it. */
+static int enter(struct vv_watch_files *l, const char *name)
+{
+	int rc = enter_one(l, name);
+
+	return rc ? rc : enter_found(l);
 }
 
 int vv_watch_files_open(struct vv_watch_files *l, const char *folder, const char *store)
@@ -152,6 +189,9 @@ void vv_watch_files_close(struct vv_watch_files *l)
 		vv_mem_free(l->watched[i]);
 	for (size_t i = 0; i < l->n; i++)
 		vv_mem_free(l->file[i].name);
+	for (size_t i = 0; i < l->n_found; i++)
+		vv_mem_free(l->found[i]);
+	vv_mem_free(l->found);
 	vv_mem_free(l->watched);
 	vv_mem_free(l->file);
 	vv_map_fini(&l->by_name);
@@ -187,7 +227,9 @@ static int look_again(struct vv_watch_files *l)
 	for (size_t i = 0; rc == 0 && i < l->n; i++)
 		if (!l->file[i].gone)
 			rc = look_at(l, l->file[i].name, false);
-	return rc ? rc : look_into(l, "");
+	if (rc == 0)
+		rc = look_into(l, "");
+	return rc ? rc : enter_found(l);
 }
 
 static int take_folder_event(struct vv_watch_files *l, uint32_t mask, const char *name)

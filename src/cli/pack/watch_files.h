@@ -26,6 +26,9 @@ struct vv_watch_files {
 	/* by watch descriptor: the folder, relative to `folder`; "" is `folder` itself */
 	char **watched;
 	size_t n_watched;
+	/* folders that were found and are to be watched and read */
+	char **found;
+	size_t n_found, found_cap;
 	struct vv_watch_files_file *file;
 	size_t n, cap;
 	struct vv_map by_name;
