@@ -236,6 +236,16 @@ class Extract(command.Case):
             self.refused(name, "other type", "another type")
             self.refused(name, "nothing", "nowhere")
 
+    def test_virtual_datasets_that_multiply(self):
+        """Each of eight levels reads the next one a hundred times, which would never end."""
+        with h5py.File(self.folder / "m.h5", "w") as f:
+            f["v0"] = np.arange(100.0)
+            for level in range(1, 8):
+                self.make_virtual(f, f"v{level}", (100,), *[(np.s_[k:k + 1], f"v{level - 1}", np.s_[k:k + 1]) for k in range(100)])
+        self.pack("m.h5")
+        self.check("m.h5", "v1", "v2")
+        self.refused("m.h5", "v7", "are read too often")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -25,6 +25,8 @@ enum {
 
 /* the limit of bytes assembled in memory: a row of chunks, or a variable made of others */
 static const uint64_t slab_most = 4ull << 30;
+/* the limits for all variables, with those that they are made of, that one variable is made of */
+static const uint64_t arrays_most = 1 << 16, array_bytes_most = 256ull << 30;
 
 struct extract_variable_page {
 	uint64_t number; /* 1 + its number in the file; 0: empty */
@@ -224,6 +226,10 @@ int vv_extract_variable_bytes(const struct vv_variable *v, uint64_t *out)
 
 /* ---- pieces of a variable -------------------------------------------------------------------- */
 
+struct extract_variable_made { /* arrays that were assembled for one variable, */
+	uint64_t arrays, bytes; /* at all levels */
+};
+
 struct extract_variable_work {
 	struct vv_extract_variable_file *f;
 	const struct vv_variable *v;
@@ -231,6 +237,7 @@ struct extract_variable_work {
 	size_t n;
 	int fd;
 	unsigned depth; /* nesting of variables that are made of others */
+	struct extract_variable_made *made;
 	bool npy;       /* with a .npy header */
 	bool as_stored; /* integers with fewer bits are not widened */
 	uint64_t bytes; /* of the whole array */
@@ -519,14 +526,27 @@ static int write_array(struct extract_variable_work *w);
 
 /* ---- variables made of others ---------------------------------------------------------------- */
 
+/* Each level may refer to the next one many times, so the number of arrays can grow without
+ * bound. */
+static int check_array(const struct extract_variable_work *w, const struct vv_variable *v, uint64_t n)
+{
+	if (n == 0 || n > slab_most)
+		return vv_err_set(VV_ENOTSUP, "variable '%s' has %" PRIu64 " bytes, which cannot be put together in memory", v->name, n);
+	w->made->bytes += n;
+	if (++w->made->arrays > arrays_most || w->made->bytes > array_bytes_most)
+		return vv_err_set(VV_ENOTSUP, "variable '%s' and others are read too often: the limit for one variable is %" PRIu64 " times, and %" PRIu64 " GiB; "
+				  "unpack the file and read it with HDF5", v->name, arrays_most, array_bytes_most >> 30);
+	return 0;
+}
+
 /* Writes the array of a variable to an unnamed file; the caller unmaps *p. */
 static int make_array(const struct extract_variable_work *w, const struct vv_variable *v, uint8_t **p, uint64_t *n)
 {
-	struct extract_variable_work part = { .f = w->f, .v = v, .depth = w->depth + 1, .as_stored = true };
+	struct extract_variable_work part = { .f = w->f, .v = v, .depth = w->depth + 1, .made = w->made, .as_stored = true };
 	int rc = w->depth < DEEP ? vv_extract_variable_bytes(v, n) : vv_err_set(VV_ENOTSUP, "variable '%s' is made of itself, or too deep", v->name);
 
-	if (rc == 0 && (*n == 0 || *n > slab_most))
-		return vv_err_set(VV_ENOTSUP, "variable '%s' has %" PRIu64 " bytes, which cannot be put together in memory", v->name, *n);
+	if (rc == 0)
+		rc = check_array(w, v, *n);
 	if (rc)
 		return rc;
 	part.fd = memfd_create("varve-variable", MFD_CLOEXEC);
@@ -592,7 +612,8 @@ static int write_array(struct extract_variable_work *w)
 
 int vv_extract_variable_write(struct vv_extract_variable_file *f, const struct vv_variable *v, int fd, bool npy, const struct vv_progress *progress)
 {
-	struct extract_variable_work w = { .f = f, .v = v, .fd = fd, .npy = npy, .progress = progress };
+	struct extract_variable_made made = { 0 };
+	struct extract_variable_work w = { .f = f, .v = v, .fd = fd, .made = &made, .npy = npy, .progress = progress };
 
 	return write_array(&w);
 }
