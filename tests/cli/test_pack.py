@@ -49,6 +49,33 @@ def netcdf(fields):
     return out
 
 
+# A program that renames newer files to the path "x", at the moment that REPLACE names.
+REPLACE = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int unlink(const char *path)
+{
+	size_t n = strlen(path);
+	if (n && path[n - 1] == 'x' && strcmp(getenv("REPLACE"), "unlink") == 0)
+		rename("newer", "x");
+	return (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+}
+int renameat2(int a, const char *from, int b, const char *to, unsigned flags)
+{
+	if (strcmp(getenv("REPLACE"), "unlink") != 0 && strcmp(from, "x") == 0)
+		rename("newer", "x");
+	if (strcmp(getenv("REPLACE"), "both") == 0 && strcmp(to, "x") == 0)
+		rename("newest", "x");
+	return (int)syscall(SYS_renameat2, a, from, b, to, flags);
+}
+"""
+
+
 class Pack(command.Case):
     def setUp(self):
         super().setUp()
@@ -285,6 +312,34 @@ class Pack(command.Case):
         p = subprocess.run([command.BIN, "unpack", ".", "run"], cwd=self.store, capture_output=True, env=self.env)
         self.assertEqual((p.returncode, b"inside the store" in p.stderr), (2, True), p.stderr)
         self.assertEqual({p: p.read_bytes() for p in self.store.rglob("*") if p.is_file()}, before)
+
+    def replaced_while_deleted(self, when):
+        """What is said if a program renames newer files into place; when: what else it does first."""
+        source = self.file("replace.c", REPLACE.encode())
+        subprocess.run([os.environ.get("CC") or "cc", "-O1", "-shared", "-fPIC", "-o", self.folder / "replace.so", source], check=True)
+        for name in "x", "newer", "newest":
+            self.file(name, name.encode())
+        p = self.run_raw("pack", self.store, "run", "--delete", "x", env={"LD_PRELOAD": str(self.folder / "replace.so"), "REPLACE": when})
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return p.stderr, {f.name: f.read_bytes() for f in self.folder.glob("*x")}
+
+    def test_a_newer_file_is_not_deleted(self):
+        """It comes after the last look at the file: before it is removed, or before it gets a temporary name; or two come."""
+        self.assertEqual(self.replaced_while_deleted("unlink"), (b"", {"x": b"newer"}))
+        said, files = self.replaced_while_deleted("rename")
+        self.assertIn(b"'x' is kept: it has changed since it was packed", said)
+        self.assertEqual(files, {"x": b"newer"})
+        said, files = self.replaced_while_deleted("both")
+        self.assertIn(b"'x' is kept: another file has its path by now", said)
+        self.assertEqual(files, {"x": b"newest", ".varve-delete-x": b"newer"})
+        said, files = self.replaced_while_deleted("unlink")
+        self.assertIn(b"'x' is kept: a command that was killed has left .varve-delete-NAME beside it", said)
+        self.assertEqual(files, {"x": b"x", ".varve-delete-x": b"newer"})
+
+    def test_delete_where_no_name_is_free(self):
+        """The temporary name would be too long, so there is none."""
+        self.file("n" * 250, b"n")
+        self.assertIn("1 file deleted, 0 kept", self.varve("pack", self.store, "run", "--delete", "n" * 250))
 
     def test_links_and_delete(self):
         (self.folder / "real").write_bytes(b"real")

@@ -124,15 +124,68 @@ static int compare(struct purge *k, struct purge_group *g)
 
 /* ---- deleting -------------------------------------------------------------------------------- */
 
+/* Is it the compared file, and are its bytes and its mode as they were? */
+static bool is_compared(const struct stat *st, const struct stat *was)
+{
+	return st->st_dev == was->st_dev && st->st_ino == was->st_ino && st->st_size == was->st_size && st->st_mode == was->st_mode &&
+	       st->st_mtim.tv_sec == was->st_mtim.tv_sec && st->st_mtim.tv_nsec == was->st_mtim.tv_nsec;
+}
+
 /* Is it still the compared file, and was it not written in the meantime? */
 static bool is_untouched(const struct purge_item *t)
 {
 	const struct stat *was = &t->st;
 	struct stat st;
 
-	return lstat(t->path, &st) == 0 && st.st_dev == was->st_dev && st.st_ino == was->st_ino && st.st_size == was->st_size &&
-	       st.st_mtim.tv_sec == was->st_mtim.tv_sec && st.st_mtim.tv_nsec == was->st_mtim.tv_nsec && st.st_mode == was->st_mode &&
-	       st.st_ctim.tv_sec == was->st_ctim.tv_sec && st.st_ctim.tv_nsec == was->st_ctim.tv_nsec;
+	return lstat(t->path, &st) == 0 && is_compared(&st, was) && st.st_ctim.tv_sec == was->st_ctim.tv_sec && st.st_ctim.tv_nsec == was->st_ctim.tv_nsec;
+}
+
+/* A temporary name in the same folder. NULL: no memory. */
+static char *name_aside(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+
+	return vv_mem_printf("%.*s.varve-delete-%s", (int)(last - path), path, last);
+}
+
+/* Gives the file its path again; returns the reason for keeping it. */
+static const char *put_back(const char *aside, const char *path, const char *why)
+{
+	if (renameat2(AT_FDCWD, aside, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+		return why;
+	return "another file has its path by now; this one is beside it as .varve-delete-NAME: rename it";
+}
+
+/* Removes the file under its temporary name if it is the compared one. Returns the reason for
+ * keeping it, or NULL. */
+static const char *remove_aside(const struct purge_item *t, const char *aside)
+{
+	struct stat st;
+
+	if (lstat(aside, &st) < 0 || !is_compared(&st, &t->st))
+		return put_back(aside, t->path, "it has changed since it was packed");
+	return unlink(aside) < 0 ? put_back(aside, t->path, "it may not be deleted") : NULL;
+}
+
+/* A program may rename a newer file to the path at any time. So the file gets a temporary name
+ * first, is checked once more, and then deleted. Returns the reason for keeping it, or NULL. */
+static const char *remove_file(const struct purge_item *t)
+{
+	char *aside = name_aside(t->path);
+	const char *why = NULL;
+
+	if (!aside)
+		return "there is no memory for a temporary name";
+	if (renameat2(AT_FDCWD, t->path, AT_FDCWD, aside, RENAME_NOREPLACE) == 0)
+		why = remove_aside(t, aside);
+	else if (errno == EEXIST)
+		why = "a command that was killed has left .varve-delete-NAME beside it: move that file away";
+	else if (errno == EINVAL || errno == ENOSYS || errno == ENAMETOOLONG) /* the check and the deletion are two steps there */
+		why = unlink(t->path) < 0 ? "it may not be deleted" : NULL;
+	else
+		why = "it may not be deleted";
+	vv_mem_free(aside);
+	return why;
 }
 
 /* Accepts the new change time of other names of the same file: deleting one name changes it. */
@@ -158,10 +211,9 @@ static void delete_one(struct purge_group *g, size_t i)
 		t->why = "a process has it open for writing";
 	else if (!is_untouched(t))
 		t->why = "it has changed since it was packed";
-	else if (unlink(t->path) < 0)
-		t->why = "it may not be deleted";
 	else
-		t->deleted = true;
+		t->why = remove_file(t);
+	t->deleted = !t->why;
 	if (t->deleted)
 		forgive(g, i);
 }
