@@ -126,6 +126,42 @@ def main_with_images(source=None):
         unittest.main()
 
 
+REPLACING = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static int replaced_open(const char *path, int flags, unsigned mode)
+{
+	size_t n = strlen(path), k = strlen(NAME);
+	if (n >= k && strcmp(path + n - k, NAME) == 0) {
+		syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+		(void)!symlink(TARGET, path);
+	}
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+int open(const char *path, int flags, ...)
+{
+	va_list more;
+	va_start(more, flags);
+	unsigned mode = va_arg(more, unsigned);
+	va_end(more);
+	return replaced_open(path, flags, mode);
+}
+int open64(const char *path, int flags, ...) __attribute__((alias("open")));
+"""
+
+
+def replacing(case, name, target):
+    """A library to be preloaded: before a file of this name is opened, a link to the target takes its place."""
+    source, library = case.file("replacing.c", REPLACING.encode()), case.folder / "replacing.so"
+    subprocess.run([os.environ.get("CC") or "cc", "-O1", "-shared", "-fPIC", f'-DNAME="{name}"', f'-DTARGET="{target}"', "-o", library, source], check=True)
+    return library
+
+
 class Case(unittest.TestCase):
     """A folder of its own, with a store in it whose path has a blank."""
     IN_MEMORY = True

@@ -341,6 +341,19 @@ class Pack(command.Case):
         self.file("n" * 250, b"n")
         self.assertIn("1 file deleted, 0 kept", self.varve("pack", self.store, "run", "--delete", "n" * 250))
 
+    def test_a_link_in_place_of_a_file(self):
+        """One that comes after the walk has seen a file is not followed; one that the user names is."""
+        self.file("secret", b"secret")
+        (self.folder / "in").mkdir()
+        self.file("in/x", b"x")
+        shim = {"LD_PRELOAD": str(command.replacing(self, "in/x", self.folder / "secret"))}
+        p = self.run_raw("pack", self.store, "run", "in", env=shim)
+        self.assertEqual((p.returncode, p.stdout), (2, b""))
+        self.assertIn(b"'in/x' changed while it was being packed", p.stderr)
+        self.varve("pack", self.store, "run", "in/x", env=shim)
+        self.varve("unpack", self.store, "run", "-C", "back")
+        self.assertEqual((self.folder / "back" / "in" / "x").read_bytes(), b"secret")
+
     def test_links_and_delete(self):
         (self.folder / "real").write_bytes(b"real")
         (self.folder / "link").symlink_to("real")

@@ -298,6 +298,17 @@ run 150 every 50 "write_restart run/restart.*" "write_restart run/multi.*.%" "sh
         self.assertEqual([e["files"] for e in self.stop(p)["epochs"]], [1] * 3)
         self.assertEqual(sorted(n[-3:] for e in (1, 2, 3) for n in self.names(e)), ["x.0", "y.0", "z.0"])
 
+    def test_a_link_in_place_of_a_file(self):
+        """It comes after the last look at the file, and is not followed."""
+        self.file("secret", b"secret")
+        (self.dir / "x.0").write_bytes(b"x")
+        self.env["LD_PRELOAD"] = str(command.replacing(self, "x.0", self.folder / "secret"))
+        p = self.start()
+        self.assertRegex(p.stderr.readline(), b"'x.#' is tried again later: '[^']*x.0' changed while it was being packed")
+        (self.dir / "y").write_bytes(b"y")
+        self.wait_for(1)
+        self.assertEqual(self.names(1), ["y"])
+
     def test_a_folder_that_is_moved_away(self):
         """Its files are gone, its later ones are none of ours; under its new name they are found again."""
         away = self.folder / "away"

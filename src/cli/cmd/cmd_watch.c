@@ -251,7 +251,7 @@ static int mark(void *arg, const struct vv_unpack *u)
 			continue;
 		here->done = here->known = true;
 		if (w->delete_left && key_of(w, here->name, key, sizeof(key)))
-			rc = vv_filelist_add(&left, here->name);
+			rc = vv_filelist_add_found(&left, here->name);
 		if (rc != VV_ENOMEM) /* another process has deleted or replaced it */
 			rc = 0;
 	}
@@ -283,7 +283,7 @@ static int list_set(struct cmd_watch *w, const struct set *s, struct vv_filelist
 	l->folder = w->lookout.folder;
 	l->store = w->lookout.store;
 	for (size_t i = 0; rc == 0 && i < n; i++)
-		rc = vv_filelist_add(l, name[i]);
+		rc = vv_filelist_add_found(l, name[i]);
 	vv_mem_free(name);
 	return rc;
 }
@@ -295,7 +295,7 @@ static bool is_written(const struct vv_filelist *l)
 	bool written = false;
 
 	for (size_t i = 0; !written && i < l->n; i++) {
-		int fd = open(l->file[i].path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		int fd = open(l->file[i].path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
 
 		written = fd >= 0 && vv_fs_is_written(fd);
 		if (fd >= 0)

@@ -70,7 +70,7 @@ static bool is_of_this_set(const struct vv_filelist *l, size_t file)
 
 /* Takes ownership of the path, also on failure. The same file twice is added once, unless it would
  * be in two sets; two files of one name are an error. */
-static int add_file(struct vv_filelist *l, char *path, const char *name)
+static int add_file(struct vv_filelist *l, char *path, const char *name, bool nofollow)
 {
 	size_t i = vv_map_get(&l->by_name, name);
 	char *copy = NULL;
@@ -92,7 +92,7 @@ static int add_file(struct vv_filelist *l, char *path, const char *name)
 	if (rc == 0)
 		rc = copy ? vv_map_put(&l->by_name, copy, l->n) : VV_ENOMEM;
 	if (rc == 0) {
-		l->file[l->n++] = (struct vv_pack_file){ path, copy };
+		l->file[l->n++] = (struct vv_pack_file){ path, copy, nofollow };
 		return 0;
 	}
 out:
@@ -246,7 +246,7 @@ static int add_entry(struct vv_filelist *l, const char *folder, const char *fold
 	} else if (lstat(path, &st) < 0) {
 		rc = vv_err_sys(errno, "cannot look at '%s'", path);
 	} else if (S_ISREG(st.st_mode)) {
-		rc = add_file(l, path, name);
+		rc = add_file(l, path, name, true);
 		path = NULL;
 	} else if (S_ISDIR(st.st_mode) && vv_exclude_store_is(l->store, &st)) {
 		skip(l, path, "the store itself");
@@ -298,7 +298,7 @@ static int add_operand(struct vv_filelist *l, const char *operand)
 	else if (vv_exclude_store_holds(l->store, path))
 		skip(l, path, "in the store itself");
 	else if (S_ISREG(st.st_mode))
-		return add_file(l, path, name);
+		return add_file(l, path, name, false);
 	else if (S_ISDIR(st.st_mode))
 		rc = add_folder(l, path, name, true);
 	else
@@ -337,6 +337,24 @@ int vv_filelist_add(struct vv_filelist *l, const char *operand)
 	if (l->skipped == skipped)
 		skip(l, operand, "without a file");
 	return 0;
+}
+
+int vv_filelist_add_found(struct vv_filelist *l, const char *name)
+{
+	char *path = l->folder ? vv_mem_printf("%s/%s", l->folder, name) : vv_mem_strdup(name);
+	struct stat st;
+	int rc = 0;
+
+	if (!path)
+		return VV_ENOMEM;
+	if (lstat(path, &st) < 0)
+		rc = vv_err_sys(errno, "cannot look at '%s'", path);
+	else if (!S_ISREG(st.st_mode))
+		rc = vv_err_set(VV_EBUSY, "'%s' was a file, and was replaced by something else", path);
+	else if (!vv_exclude_store_holds(l->store, path))
+		return add_file(l, path, name, true);
+	vv_mem_free(path);
+	return rc;
 }
 
 /* ---- sets ------------------------------------------------------------------------------------ */
@@ -482,39 +500,42 @@ int vv_filelist_read(struct vv_filelist *l, const char *path)
 	return rc;
 }
 
-static void put_pair(struct vv_buf *out, const char *path, const char *name)
+static void put_strings(struct vv_buf *out, const char *path, const char *name, bool nofollow)
 {
+	const char *how = nofollow ? "nofollow" : "";
+
 	vv_buf_add(out, path, strlen(path) + 1);
 	vv_buf_add(out, name, strlen(name) + 1);
+	vv_buf_add(out, how, strlen(how) + 1);
 }
 
 /* The name of a set, without a path, precedes its files. */
 void vv_filelist_put(const struct vv_filelist *l, struct vv_buf *out)
 {
 	for (size_t i = 0; l->n_sets == 0 && i < l->n; i++)
-		put_pair(out, l->file[i].path, l->file[i].name);
+		put_strings(out, l->file[i].path, l->file[i].name, l->file[i].nofollow);
 	for (size_t s = 0; s < l->n_sets; s++) {
-		put_pair(out, "", l->set[s].name);
+		put_strings(out, "", l->set[s].name, false);
 		for (size_t i = l->set[s].from; i < l->set[s].from + l->set[s].n; i++)
-			put_pair(out, l->file[i].path, l->file[i].name);
+			put_strings(out, l->file[i].path, l->file[i].name, l->file[i].nofollow);
 	}
 }
 
-/* Complete strings, in pairs: rank 0 has made them. */
+/* Complete strings, three for each file: rank 0 has made them. */
 int vv_filelist_get(struct vv_filelist *l, const struct vv_buf *from)
 {
 	const char *p = (const char *)from->p, *end = p + from->n;
 	int rc = 0;
 
 	while (rc == 0 && p < end) {
-		const char *path = p, *name = p + strlen(p) + 1;
+		const char *path = p, *name = p + strlen(p) + 1, *how = name + strlen(name) + 1;
 		char *copy = path[0] ? vv_mem_strdup(path) : NULL;
 
-		p = name + strlen(name) + 1;
+		p = how + strlen(how) + 1;
 		if (!path[0])
 			rc = add_set(l, name, l->n, 0);
 		else
-			rc = copy ? add_file(l, copy, name) : VV_ENOMEM;
+			rc = copy ? add_file(l, copy, name, how[0]) : VV_ENOMEM;
 		if (rc == 0 && l->n_sets)
 			l->set[l->n_sets - 1].n = l->n - l->set[l->n_sets - 1].from;
 	}

@@ -39,6 +39,8 @@ void vv_filelist_fini(struct vv_filelist *l);
  * named by the user is followed. A link found below a folder is packed as a link, if it cannot lead
  * outside. */
 int vv_filelist_add(struct vv_filelist *l, const char *operand);
+/* Adds a file that was found below the folder. VV_EBUSY: it is no file any more. */
+int vv_filelist_add_found(struct vv_filelist *l, const char *name);
 /* Adds the names in a file ("-": the standard input), one operand each. They are separated by NUL
  * if there is one, else by lines. */
 int vv_filelist_read(struct vv_filelist *l, const char *path);

@@ -34,14 +34,37 @@ enum {
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
+static int changed(const struct vv_file_set_file *f)
+{
+	return vv_err_set(VV_EBUSY, "'%s' changed while it was being packed; pack it when it is complete", f->path);
+}
+
+/* A FIFO must not block. */
+static int open_path(const struct vv_file_set_file *f, int *out)
+{
+	int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (f->nofollow ? O_NOFOLLOW : 0));
+
+	if (fd < 0)
+		return f->nofollow && errno == ELOOP ? changed(f) : vv_err_sys(errno, "cannot open '%s'", f->path);
+	*out = fd;
+	return 0;
+}
+
+static int look_at_path(const char *path, bool nofollow, struct stat *out)
+{
+	return fstatat(AT_FDCWD, path, out, nofollow ? AT_SYMLINK_NOFOLLOW : 0);
+}
+
 static int open_file(struct vv_file_set_file *f)
 {
-	/* a FIFO must not block */
-	f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (f->fd < 0)
-		return vv_err_sys(errno, "cannot open '%s'", f->path);
+	int rc = open_path(f, &f->fd);
+
+	if (rc)
+		return rc;
 	if (fstat(f->fd, &f->st) < 0)
 		return vv_err_sys(errno, "cannot look at '%s'", f->path);
+	if (!S_ISREG(f->st.st_mode) && f->nofollow)
+		return changed(f);
 	if (!S_ISREG(f->st.st_mode))
 		return vv_err_set(VV_EINVAL, "'%s' is not a regular file", f->path);
 	if ((uint64_t)f->st.st_size > VV_MAX_REGION_BYTES)
@@ -156,7 +179,8 @@ static int open_all(const struct vv_pack_file *file, size_t n, bool shared, stru
 	for (; rc == 0 && c->n_files < n; c->n_files++) {
 		struct vv_file_set_file *f = &c->file[c->n_files];
 
-		*f = (struct vv_file_set_file){ .path = file[c->n_files].path, .name = file[c->n_files].name, .fd = -1, .format = "opaque" };
+		*f = (struct vv_file_set_file){ .path = file[c->n_files].path, .name = file[c->n_files].name, .nofollow = file[c->n_files].nofollow,
+						.fd = -1, .format = "opaque" };
 		rc = open_file(f);
 		if (rc == 0)
 			rc = vv_xattr_read(f->fd, f->name, &f->attrs, &c->left);
@@ -172,19 +196,14 @@ static int open_all(const struct vv_pack_file *file, size_t n, bool shared, stru
 	return rc ? rc : find_links(c, shared);
 }
 
-static int changed(const struct vv_file_set_file *f)
-{
-	return vv_err_set(VV_EBUSY, "'%s' changed while it was being packed; pack it when it is complete", f->path);
-}
-
 /* Opens the same file again. */
 static int reopen(const struct vv_file_set_file *f, int *out)
 {
 	struct stat st;
-	int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = -1, rc = open_path(f, &fd);
 
-	if (fd < 0)
-		return vv_err_sys(errno, "cannot open '%s'", f->path);
+	if (rc)
+		return rc;
 	if (fstat(fd, &st) < 0 || st.st_dev != f->st.st_dev || st.st_ino != f->st.st_ino) {
 		close(fd);
 		return changed(f);
@@ -317,7 +336,7 @@ int vv_file_set_check(const struct vv_file_set *c)
 		struct stat now;
 		int rc;
 
-		if ((c->file[i].fd >= 0 ? fstat(c->file[i].fd, &now) : stat(c->file[i].path, &now)) < 0)
+		if ((c->file[i].fd >= 0 ? fstat(c->file[i].fd, &now) : look_at_path(c->file[i].path, c->file[i].nofollow, &now)) < 0)
 			return vv_err_sys(errno, "cannot look at '%s'", c->file[i].path);
 		if (!is_same(&now, &c->file[i].st))
 			return changed(&c->file[i]);
@@ -686,7 +705,7 @@ int vv_file_set_shares(const struct vv_pack_file *file, size_t n, uint32_t share
 	if (!size)
 		return VV_ENOMEM;
 	for (size_t i = 0; i < n; i++) {
-		if (stat(file[i].path, &st) < 0) {
+		if (look_at_path(file[i].path, file[i].nofollow, &st) < 0) {
 			vv_mem_free(size);
 			return vv_err_sys(errno, "cannot look at '%s'", file[i].path);
 		}

@@ -15,6 +15,7 @@
 
 struct vv_file_set_file {
 	const char *path, *name; /* the caller's */
+	bool nofollow;
 	/* -1: opened for each read, because there are too many files; or a streamed file
 	 * (stream_input.c), and path is its name */
 	int fd;

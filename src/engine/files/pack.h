@@ -16,6 +16,8 @@ enum vv_pack_effort { VV_PACK_FAST, VV_PACK_DEFAULT, VV_PACK_MAX };
 struct vv_pack_file {
 	const char *path; /* in the file system */
 	const char *name; /* in the epoch: vv_manifest_is_name */
+	/* a walk has found it as a file: a link of this path by now is an error */
+	bool nofollow;
 };
 
 struct vv_stream_input; /* engine/files/stream_input.h */

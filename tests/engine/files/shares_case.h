@@ -99,7 +99,7 @@ static inline const char *fresh_store(char out[PLACE_MAX], const char *name)
 static inline void name_files(const struct set *s, struct vv_pack_file file[FILES])
 {
 	for (size_t i = 0; i < s->n; i++)
-		file[i] = (struct vv_pack_file){ s->path[i], s->name[i] };
+		file[i] = (struct vv_pack_file){ s->path[i], s->name[i], false };
 }
 
 /* What became of a rank. */

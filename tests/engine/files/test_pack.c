@@ -17,7 +17,7 @@
 
 static int pack_one(const char *store, const char *path, const char *name, const char *options, struct vv_pack_report *report)
 {
-	struct vv_pack_file file = { path, name };
+	struct vv_pack_file file = { path, name, false };
 	struct vv_pack_options how = { .effort = VV_PACK_DEFAULT };
 	varve *v = NULL;
 	int rc = vv_session_open(NULL, store, "set", options, &v);
@@ -166,7 +166,7 @@ static void test_changes(void)
 	place_path(s.path, "moving");
 	gen_bytes(&state, bytes, sizeof(bytes));
 	place_write(s.path, bytes, sizeof(bytes));
-	file = (struct vv_pack_file){ s.path, "moving" };
+	file = (struct vv_pack_file){ s.path, "moving", false };
 	CHECK_EQ(vv_session_open(NULL, store, "set", "mode=sync", &v), 0);
 	CHECK_EQ(vv_pack_run(v, &file, 1, &how, &r), VV_EBUSY);
 	CHECK(strstr(vv_err_last(), "changed while"));
@@ -212,7 +212,7 @@ static void test_many(void)
 	for (size_t i = 0; i < MANY; i++) {
 		snprintf(name[i], sizeof(name[i]), "many-%zu", i);
 		place_write(place_path(path[i], name[i]), name[i], strlen(name[i]));
-		file[i] = (struct vv_pack_file){ path[i], name[i] };
+		file[i] = (struct vv_pack_file){ path[i], name[i], false };
 	}
 	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &was), 0);
 	pid = fork();
@@ -265,7 +265,7 @@ static void test_mapped(void)
 	m.p = mmap(NULL, sizeof(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	CHECK(fd >= 0 && m.p != MAP_FAILED);
 	m.p[10] = 1; /* the page is dirty now */
-	file = (struct vv_pack_file){ path, "mapped" };
+	file = (struct vv_pack_file){ path, "mapped", false };
 	CHECK_EQ(vv_session_open(NULL, store, "set", "mode=sync", &v), 0);
 	CHECK_EQ(vv_pack_run(v, &file, 1, &how, &r), VV_EBUSY);
 	CHECK(strstr(vv_err_last(), "changed while"));

@@ -102,7 +102,7 @@ int main(void)
 {
 	const struct vv_file_set_options opt = { .segments = "heap=gear:64/256/1024,stack=gear:65536/131072/1048576,anon=rabin,code=pages:1048576" };
 	static const uint8_t segments[] = { VV_SEGMENT_HEAP, VV_SEGMENT_STACK, VV_SEGMENT_ANON, VV_SEGMENT_CODE };
-	struct vv_pack_file file = { path, "file.bin" };
+	struct vv_pack_file file = { path, "file.bin", false };
 	struct vv_file_set_kind opaque = { .opaque = true }, numbers = { 0 };
 	struct vv_file_set c;
 

@@ -60,7 +60,7 @@ static int pack(size_t epoch)
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < FILES; i++)
-		file[i] = (struct vv_pack_file){ path[epoch][i], name[i] };
+		file[i] = (struct vv_pack_file){ path[epoch][i], name[i], false };
 	rc = vv_pack_run(v, file, FILES, &how, &r);
 	vv_pack_report_fini(&r);
 	vv_err_save(rc, &error);

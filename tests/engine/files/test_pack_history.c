@@ -166,7 +166,7 @@ static size_t lay_out(struct world *w, struct vv_pack_file *file, char path[FILE
 			continue;
 		snprintf(path[n], PLACE_MAX + 80, "%s/%s", w->dir, c->name);
 		place_write(path[n], c->p, c->n);
-		file[n] = (struct vv_pack_file){ path[n], c->name };
+		file[n] = (struct vv_pack_file){ path[n], c->name, false };
 		n++;
 	}
 	return n;
@@ -378,7 +378,7 @@ static void test_no_memory(void)
 	place_path(store, "memory");
 	place_path(path, "thing.npy");
 	place_write(path, bytes, smooth(bytes, 20, 1));
-	file = (struct vv_pack_file){ path, "thing.npy" };
+	file = (struct vv_pack_file){ path, "thing.npy", false };
 	for (; asked >= n - 1; n++) { /* the last one did not come so far */
 		varve *v = NULL;
 

@@ -39,7 +39,7 @@ static void pack(const char *store, const char *options, unsigned epoch)
 	varve *v = NULL;
 
 	for (size_t i = 0; i < FILES; i++)
-		file[i] = (struct vv_pack_file){ path[i], name[i] };
+		file[i] = (struct vv_pack_file){ path[i], name[i], false };
 	MUST(vv_session_open(NULL, store, "set", options, &v) == 0);
 	MUST(vv_pack_run(v, file, FILES, &how, &report) == 0);
 	MUST(report.epoch == epoch);

@@ -66,7 +66,7 @@ static void pack(const char *lineage, const char *options)
 			snprintf(name[i], sizeof(name[i]), "f%d", i);
 			snprintf(path[i], sizeof(path[i]), "%s/%s", folder, name[i]);
 			place_write(path[i], bytes[i], LEN);
-			file[i] = (struct vv_pack_file){ path[i], name[i] };
+			file[i] = (struct vv_pack_file){ path[i], name[i], false };
 		}
 		ok(vv_session_open(NULL, store_url, lineage, options, &v));
 		ok(vv_pack_run(v, file, FILES, &how, &r));

@@ -91,7 +91,7 @@ static void pack(const struct set *s, const char *options, const struct vv_pack_
 	for (size_t i = 0; i < s->n; i++) {
 		snprintf(path[i], sizeof(*path), "%s/%s", folder, s->name[i]);
 		place_write(path[i], s->bytes + i * s->len, s->len);
-		file[i] = (struct vv_pack_file){ path[i], s->name[i] };
+		file[i] = (struct vv_pack_file){ path[i], s->name[i], false };
 	}
 	ok(vv_session_open(NULL, store_url, s->lineage, options, &v));
 	ok(vv_pack_run(v, file, s->n, how, &r));
