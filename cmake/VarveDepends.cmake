@@ -48,7 +48,7 @@ varve_optional(ZLIB zlib zlib.h z)
 varve_optional(SZIP libaec szlib.h sz)
 varve_optional(ISAL libisal isa-l/erasure_code.h isal)
 
-# libcurl is loaded when it is needed (src/store/s3_curl.c): only its header is wanted here.
+# libcurl is loaded when it is needed (src/store/s3/s3_curl.c): only its header is wanted here.
 set(VARVE_WITH_CURL AUTO CACHE STRING "libcurl: AUTO, ON or OFF")
 set_property(CACHE VARVE_WITH_CURL PROPERTY STRINGS AUTO ON OFF)
 set(VV_HAVE_CURL 0)
@@ -197,7 +197,7 @@ macro(varve_drop_missing list)
     list(FILTER ${list} EXCLUDE REGEX "/codec/(test_)?(paper|fpc|fpzip)\\.[a-z]+$|/base/test_deflate\\.c$|/fuzz/fuzz_paper\\.c$")
   endif()
   if(NOT VV_HAVE_CURL)
-    list(FILTER ${list} EXCLUDE REGEX "/store/(test_)?s3[^/]*$|/fuzz/fuzz_s3[^/]*\\.c$")
+    list(FILTER ${list} EXCLUDE REGEX "/store/s3/[^/]*$|/fuzz/fuzz_s3[^/]*\\.c$")
   endif()
   if(NOT VV_HAVE_FUSE)
     list(FILTER ${list} EXCLUDE REGEX "/mount/mount_fuse\\.c$")

@@ -1,7 +1,7 @@
 /* The input as the answer of a server that is asked for XML. Whatever it is: an element ends after its children, texts have a bound, and what is found by
  * its path is the first text that was told of there; nothing is found in what is not XML to its end. */
 #include "base/err.h"
-#include "store/s3_xml.h"
+#include "store/s3/s3_xml.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,12 +3,12 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "store/dir.h"
-#include "store/ram.h"
-#include "store/shm.h"
+#include "store/dir/dir.h"
+#include "store/dir/shm.h"
+#include "store/ram/ram.h"
 #include "vv_config.h"
 #if VV_HAVE_CURL
-#include "store/s3.h"
+#include "store/s3/s3.h"
 #endif
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
-/* The storage of layers: named objects that appear complete or not at all. store/backend.h
+/* The storage of layers: named objects that appear complete or not at all. store/backend/backend.h
  * specifies the backends. */
 #ifndef VV_STORE_STORE_H
 #define VV_STORE_STORE_H
 
-#include "store/backend.h"
+#include "store/backend/backend.h"
 
 enum vv_store_io { /* of large files in a directory */
 	VV_STORE_IO_AUTO,     /* direct, if the file system can */

@@ -18,7 +18,7 @@ import time
 import page
 from page import BUILD, ROOT
 
-sys.path.insert(0, str(ROOT / "tests" / "store"))
+sys.path.insert(0, str(ROOT / "tests" / "store" / "s3"))
 import s3_server  # noqa: E402
 
 CACHE = (BUILD / "CMakeCache.txt").read_text()

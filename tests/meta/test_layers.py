@@ -11,7 +11,7 @@ HOMES = [  # a header of an optional dependency, and the only files that may inc
     (r"zlib\.h|zconf\.h", r"src/base/deflate\.c"),
     (r"szlib\.h|libaec\.h", r"src/base/szip\.c"),
     (r"isa-l.*\.h", r"src/core/ranks/erasure_code\.c"),
-    (r"curl/.*", r"src/store/s3[^/]*\.[ch]"),
+    (r"curl/.*", r"src/store/s3/.*"),
     (r"fuse.*\.h", r"src/cli/mount/mount_fuse\.c"),
     (r"mpi\.h", r"src/comm/mpi\.[ch]|(examples|bench)/.*"),
     (r"(hdf5|H5\w*|netcdf\w*)\.h", r"src/reader/.*"),

@@ -3,7 +3,7 @@
  * lie there afterwards keeps the rights that it has. Past the C library the epoch is lost, and one sentence says so. A name of VV_WRAP_FREES without a case here
  * does not compile. */
 #include "preload/wrap/wrap_names.h"
-#include "store/dir.h"
+#include "store/dir/dir.h"
 #include "support/gatefs.h"
 #include "support/gen.h"
 #include "support/must.h"

@@ -1,7 +1,7 @@
 // ctest: TIMEOUT 120 COST 2
 /* An epoch that fails behind the program's back: everybody is told, once; it never was, what is older restores, the next one
  * holds everything; and no thread is left waiting at a fence. */
-#include "store/dir.h"
+#include "store/dir/dir.h"
 #include "support/gatefs.h"
 #include "support/gen.h"
 #include "support/must.h"

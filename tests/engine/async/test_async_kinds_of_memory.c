@@ -1,7 +1,7 @@
 // ctest: TIMEOUT 120 COST 4
 /* Memory of every kind as a region, and what a program does to it between and during checkpoints: moved, dropped, unmapped
  * without a word, shared with another process, on the stack, overlapping; its own handlers of faults; system calls. */
-#include "store/dir.h"
+#include "store/dir/dir.h"
 #include "support/gatefs.h"
 #include "support/gen.h"
 #include "support/must.h"

@@ -1,7 +1,7 @@
 // ctest: TIMEOUT 120 COST 3
 /* What a program may do while an epoch is being stored: close, give regions back, move them, fork, ask; callbacks; sessions side
  * by side; signals that ask for a checkpoint. The flush is held at a gate, so that it is under way for sure. */
-#include "store/dir.h"
+#include "store/dir/dir.h"
 #include "support/gatefs.h"
 #include "support/gen.h"
 #include "support/must.h"

@@ -1,7 +1,7 @@
 // ctest: TIMEOUT 300 MODES COST 3
 /* kill -9: before every call that changes the store, and at any time at all. What is left keeps the promises; and a
  * program that is killed again and again, and started again, ends with the result of one that was not. */
-#include "store/dir.h"
+#include "store/dir/dir.h"
 #include "support/coded.h"
 #include "support/faultfs.h"
 #include "support/gen.h"

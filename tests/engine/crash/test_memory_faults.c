@@ -1,7 +1,7 @@
 // ctest: TIMEOUT 300 COST 15 MODES
 /* Every allocation fails once; whatever that does to the run, the promises hold and nothing leaks. */
 #include "base/mem.h"
-#include "store/dir.h"
+#include "store/dir/dir.h"
 #include "support/coded.h"
 #include "support/lazyfs.h"
 #include "support/place.h"

@@ -2,10 +2,10 @@
 /* The power goes at every moment of a run, and different parts survive of what was not durable yet: every epoch that was
  * reported is there. Then the same after a process that died before (what it had not made durable, its successor must), and
  * after a call that failed. */
-#include "store/dir.h"
-#include "store/dir_direct.h"
-#include "store/dir_cut.h"
-#include "store/dir_spare.h"
+#include "store/dir/dir.h"
+#include "store/dir/dir_direct.h"
+#include "store/dir/dir_cut.h"
+#include "store/dir/dir_spare.h"
 #include "support/coded.h"
 #include "support/gen.h"
 #include "support/lazyfs.h"

@@ -1,10 +1,10 @@
 // ctest: TIMEOUT 300 COST 25 MODES
 /* Every call that changes the store, and every one that reads it, fails once, in many ways; whatever that does to the run,
  * the promises hold. */
-#include "store/dir.h"
-#include "store/dir_direct.h"
-#include "store/dir_cut.h"
-#include "store/dir_spare.h"
+#include "store/dir/dir.h"
+#include "store/dir/dir_direct.h"
+#include "store/dir/dir_cut.h"
+#include "store/dir/dir_spare.h"
 #include "support/coded.h"
 #include "support/faultfs.h"
 #include "support/lazyfs.h"

@@ -5,7 +5,7 @@
 #include "base/pool.h"
 #include "engine/lineage/catalog.h"
 #include "engine/upkeep/verify.h"
-#include "store/dir.h"
+#include "store/dir/dir.h"
 #include "support/coded.h"
 #include "support/gen.h"
 #include "support/lazyfs.h"

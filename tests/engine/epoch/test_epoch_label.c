@@ -3,7 +3,7 @@
  * the label of another. */
 #include "engine/lineage/label.h"
 #include "engine/upkeep/gc.h"
-#include "store/dir.h"
+#include "store/dir/dir.h"
 #include "support/faultfs.h"
 #include "support/lazyfs.h"
 #include "support/place.h"

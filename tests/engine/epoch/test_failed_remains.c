@@ -6,7 +6,7 @@
 #include "engine/lineage/catalog.h"
 #include "engine/epoch/retention.h"
 #include "engine/upkeep/verify.h"
-#include "store/dir.h"
+#include "store/dir/dir.h"
 #include "support/must.h"
 #include "support/place.h"
 #include "support/threadcomm.h"

@@ -7,7 +7,7 @@
 #include "engine/read/restore.h"
 #include "engine/context.h"
 #include "engine/session/session.h"
-#include "store/dir.h"
+#include "store/dir/dir.h"
 #include "support/faultfs.h"
 #include "support/gen.h"
 #include "support/lazyfs.h"

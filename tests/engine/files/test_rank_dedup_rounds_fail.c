@@ -4,7 +4,7 @@
 #include "base/fs.h"
 #include "engine/upkeep/gc.h"
 #include "engine/files/shares_case.h"
-#include "store/dir.h"
+#include "store/dir/dir.h"
 #include <errno.h>
 #include <stdatomic.h>
 

@@ -2,7 +2,7 @@
 /* The calls of varve_read.h against a model: every epoch's content is kept, and parts of it are asked for, by bytes and by elements, with each codec, beside a
  * writer that drops epochs, in damaged stores, and with an eye on what is read. */
 #include "engine/lineage/label.h"
-#include "store/dir.h"
+#include "store/dir/dir.h"
 #include "support/coded.h"
 #include "support/dice.h"
 #include "support/lazyfs.h"

@@ -1,7 +1,7 @@
 // ctest: TIMEOUT 180 COST 21
 /* What does not fit the buffer, and holds nothing new, is found out before the call returns: no fence is put around it, and it may be written at once. Whatever of it is new after all, whatever
  * fails, whoever writes: every epoch holds what was there at the call, and says the same of it as one that is stored in the call. */
-#include "store/dir.h"
+#include "store/dir/dir.h"
 #include "support/gatefs.h"
 #include "support/gen.h"
 #include "support/must.h"

@@ -5,7 +5,7 @@
 #include "base/pool.h"
 #include "engine/read/restore.h"
 #include "engine/lineage/run_table.h"
-#include "store/dir.h"
+#include "store/dir/dir.h"
 #include "support/gen.h"
 #include "support/lazyfs.h"
 #include "support/place.h"

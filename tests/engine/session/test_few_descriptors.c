@@ -1,6 +1,6 @@
 // ctest: COST 5
 /* A restart from more layers than the process may have files open: some are closed, and it goes on. */
-#include "store/dir.h"
+#include "store/dir/dir.h"
 #include "support/gen.h"
 #include "support/lazyfs.h"
 #include "support/must.h"

@@ -1,7 +1,7 @@
 // ctest: TIMEOUT 120 MODES
 /* A store that cannot be read at a restart. What is damaged is passed over, and kept; what cannot be reached is an error, and costs no
  * epoch. One rank, ranks that share a store, ranks with stores of their own. */
-#include "store/dir.h"
+#include "store/dir/dir.h"
 #include "support/hosts.h"
 #include "support/lazyfs.h"
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* varve_wait_for: an epoch that is not durable in time is no error; one that fails has its error; the time is kept. */
 #include "base/clock.h"
-#include "store/dir.h"
+#include "store/dir/dir.h"
 #include "support/gatefs.h"
 #include "support/place.h"
 #include "support/threadcomm.h"

@@ -6,7 +6,7 @@
 #include "engine/write/block_writer.h"
 #include "engine/write/codec_choice.h"
 #include "vv_config.h"
-#include "store/backend.h"
+#include "store/backend/backend.h"
 #include "support/gen.h"
 #include "vv_test.h"
 #include <pthread.h>

@@ -4,7 +4,7 @@
 #include "engine/lineage/catalog.h"
 #include "engine/upkeep/gc.h"
 #include "engine/upkeep/verify.h"
-#include "store/dir.h"
+#include "store/dir/dir.h"
 #include "support/lazyfs.h"
 #include "support/place.h"
 #include "support/settle.h"
