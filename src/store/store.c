@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "store/backend/throughput.h"
 #include "store/dir/dir.h"
 #include "store/dir/shm.h"
 #include "store/ram/ram.h"
@@ -16,8 +17,6 @@
 enum {
 	READS_EACH = 8, /* reads in progress for each thread that processes their data */
 	READS_MOST = 32,
-	ENOUGH = 4 << 20, /* bytes written before the throughput is known */
-	MUCH = 1 << 30,   /* bytes at which older ones are halved */
 };
 
 static const struct {
@@ -50,38 +49,12 @@ int vv_store_open(const char *url, const struct vv_store_options *opt, struct vv
 	return vv_dir_open(url, opt, out);
 }
 
-int vv_store_init(struct vv_store *s, const struct vv_store_ops *ops, const char *url,
-		  const struct vv_store_options *opt)
-{
-	s->ops = ops;
-	s->url = vv_mem_strdup(url);
-	if (!s->url)
-		return VV_ENOMEM;
-	s->bandwidth = opt->bandwidth;
-	pthread_mutex_init(&s->pace_lock, NULL);
-	return 0;
-}
-
 void vv_store_attach(struct vv_store *s, struct vv_store_attachment *attachment)
 {
 	pthread_mutex_lock(&s->pace_lock);
 	attachment->next = s->attachments;
 	s->attachments = attachment;
 	pthread_mutex_unlock(&s->pace_lock);
-}
-
-void vv_store_fini(struct vv_store *s)
-{
-	while (s->attachments) {
-		struct vv_store_attachment *attachment = s->attachments;
-
-		s->attachments = attachment->next;
-		attachment->end(attachment);
-	}
-	if (s->url)
-		pthread_mutex_destroy(&s->pace_lock);
-	vv_mem_free(s->url);
-	s->url = NULL;
 }
 
 void vv_store_close(struct vv_store *s)
@@ -134,18 +107,6 @@ static void pace(struct vv_store *s, size_t n)
 		vv_clock_sleep(wait);
 }
 
-static void measure(struct vv_store *s, uint64_t bytes, double since)
-{
-	pthread_mutex_lock(&s->pace_lock);
-	s->written_bytes += bytes;
-	s->written_seconds += vv_clock_s() - since;
-	if (s->written_bytes >= MUCH) {
-		s->written_bytes /= 2;
-		s->written_seconds /= 2;
-	}
-	pthread_mutex_unlock(&s->pace_lock);
-}
-
 static size_t bytes_of(const struct iovec *iov, int n)
 {
 	size_t bytes = 0;
@@ -166,35 +127,8 @@ int vv_store_put_write(struct vv_put *p, const struct iovec *iov, int n)
 		return rc;
 	p->written += bytes;
 	pace(s, bytes);
-	measure(s, bytes, start);
+	vv_throughput_add(s, bytes, start);
 	return 0;
-}
-
-/* The time in which at least one write is in progress counts, whatever their number is. */
-static void begin_pending(struct vv_store *s)
-{
-	pthread_mutex_lock(&s->pace_lock);
-	if (s->n_pending++ == 0)
-		s->pending_since = vv_clock_s();
-	pthread_mutex_unlock(&s->pace_lock);
-}
-
-static void end_pending(struct vv_store *s, size_t bytes)
-{
-	double since, now = vv_clock_s();
-
-	pthread_mutex_lock(&s->pace_lock);
-	since = s->pending_since;
-	s->pending_since = now;
-	s->n_pending--;
-	pthread_mutex_unlock(&s->pace_lock);
-	measure(s, bytes, since);
-}
-
-void vv_store_write_ended(struct vv_pending_write *w)
-{
-	end_pending(w->store, w->bytes);
-	w->done(w);
 }
 
 static bool is_multiple(const struct vv_put *p, const struct iovec *iov, int n)
@@ -220,10 +154,10 @@ int vv_store_put_submit(struct vv_put *p, const struct iovec *iov, int n, struct
 	}
 	w->store = s;
 	w->bytes = bytes;
-	begin_pending(s);
+	vv_throughput_begin(s);
 	rc = s->ops->put_submit(p, iov, n, w);
 	if (rc)
-		end_pending(s, 0);
+		vv_throughput_end(s, 0);
 	else
 		p->written += bytes;
 	return rc;
@@ -236,7 +170,7 @@ int vv_store_put_commit(struct vv_put *p)
 	double start = vv_clock_s();
 	int rc = s->ops->put_commit(p);
 
-	measure(s, 0, start);
+	vv_throughput_add(s, 0, start);
 	return rc;
 }
 
@@ -244,27 +178,6 @@ void vv_store_put_abort(struct vv_put *p)
 {
 	if (p)
 		p->store->ops->put_abort(p);
-}
-
-void vv_store_throughput(struct vv_store *s, uint64_t *bytes, uint64_t *ns)
-{
-	pthread_mutex_lock(&s->pace_lock);
-	if (s->written_bytes >= ENOUGH && s->written_seconds > 0) {
-		*bytes = s->written_bytes;
-		*ns = (uint64_t)(s->written_seconds * 1e9) + 1;
-	} else {
-		*bytes = s->bandwidth;
-		*ns = s->bandwidth ? 1000000000 : 0;
-	}
-	pthread_mutex_unlock(&s->pace_lock);
-}
-
-double vv_store_rate(struct vv_store *s)
-{
-	uint64_t bytes, ns;
-
-	vv_store_throughput(s, &bytes, &ns);
-	return ns ? (double)bytes / (double)ns * 1e9 : 0;
 }
 
 int vv_store_put(struct vv_store *s, const char *name, const void *p, size_t n)
@@ -392,7 +305,7 @@ int vv_store_list(struct vv_store *s, const char *dir, struct vv_names *out)
 	int rc = s->ops->list(s, dir, &v);
 
 	if (rc) {
-		vv_store_names_fini(&v);
+		vv_names_fini(&v);
 		return rc;
 	}
 	if (v.n)
@@ -416,7 +329,7 @@ static int add_listed(struct vv_store *s, const char *dir, int depth, uint64_t *
 			rc = below ? add_listed(s, below, depth + 1, bytes) : VV_ENOMEM;
 		vv_mem_free(below);
 	}
-	vv_store_names_fini(&names);
+	vv_names_fini(&names);
 	return rc;
 }
 
@@ -424,28 +337,6 @@ int vv_store_usage(struct vv_store *s, const char *dir, uint64_t *bytes)
 {
 	*bytes = 0;
 	return s->ops->usage ? s->ops->usage(s, dir, bytes) : add_listed(s, dir, 0, bytes);
-}
-
-int vv_store_names_add(struct vv_names *v, const char *name, size_t len, uint64_t size, bool is_dir)
-{
-	char *copy;
-
-	if (vv_mem_room(&v->v, v->n, &v->cap, sizeof(*v->v)) < 0)
-		return VV_ENOMEM;
-	copy = vv_mem_new(len + 1, 1);
-	if (!copy)
-		return VV_ENOMEM;
-	memcpy(copy, name, len);
-	v->v[v->n++] = (struct vv_name){ copy, size, is_dir };
-	return 0;
-}
-
-void vv_store_names_fini(struct vv_names *v)
-{
-	for (size_t i = 0; i < v->n; i++)
-		vv_mem_free(v->v[i].name);
-	vv_mem_free(v->v);
-	*v = (struct vv_names){ 0 };
 }
 
 int vv_store_remove(struct vv_store *s, const char *name)
@@ -470,7 +361,7 @@ int vv_store_unfinished(struct vv_store *s, const char *dir, struct vv_names *ou
 	int rc = s->ops->unfinished ? s->ops->unfinished(s, dir, &v) : 0;
 
 	if (rc)
-		vv_store_names_fini(&v);
+		vv_names_fini(&v);
 	else
 		*out = v;
 	return rc;

@@ -4,24 +4,8 @@
 #define VV_STORE_STORE_H
 
 #include "store/backend/backend.h"
-
-enum vv_store_io { /* of large files in a directory */
-	VV_STORE_IO_AUTO,     /* direct, if the file system can */
-	VV_STORE_IO_DIRECT,   /* also of small files */
-	VV_STORE_IO_BUFFERED, /* through the page cache */
-};
-
-struct vv_store_options {
-	enum vv_store_io io;
-	uint64_t bandwidth;      /* bytes per second, 0 = no limit */
-	bool recycle;            /* write to the files of removed objects again */
-	bool create;             /* create the store if it does not exist */
-	const char *s3_endpoint; /* e.g. http://127.0.0.1:9000; NULL = AWS for the region */
-	const char *s3_region;   /* NULL = us-east-1 */
-	bool s3_path_style;
-	unsigned s3_retries;     /* retries */
-	uint64_t s3_part_bytes;  /* multipart part size, >= 5 MiB */
-};
+#include "store/backend/names.h"
+#include "store/backend/store_options.h"
 
 /* By URL: a path or dir:PATH, ram:NAME (/dev/shm), mem:NAME (shared within the
  * process), s3://BUCKET/PREFIX. */
@@ -102,22 +86,5 @@ int vv_store_bundle_join(struct vv_store *s, const char *bundle, const char *tok
 int vv_store_bundle_seal(struct vv_store *s, const char *bundle, const char *token, const struct vv_member *m, size_t n);
 /* Removes an unsealed bundle completely. */
 void vv_store_bundle_drop(struct vv_store *s, const char *bundle, const char *token);
-
-/* The measured throughput of the sink in bytes per second; before enough was written to measure,
- * its limit, or 0. */
-double vv_store_rate(struct vv_store *s);
-/* The same as bytes and nanoseconds, to be summed over ranks. The newest GiB has the most
- * weight. */
-void vv_store_throughput(struct vv_store *s, uint64_t *bytes, uint64_t *ns);
-
-int vv_store_names_add(struct vv_names *v, const char *name, size_t len, uint64_t size, bool is_dir);
-void vv_store_names_fini(struct vv_names *v);
-
-/* For backends: a submitted write has ended, well or not. */
-void vv_store_write_ended(struct vv_pending_write *w);
-/* For backends: init and fini of the common part. */
-int vv_store_init(struct vv_store *s, const struct vv_store_ops *ops, const char *url,
-		  const struct vv_store_options *opt);
-void vv_store_fini(struct vv_store *s);
 
 #endif

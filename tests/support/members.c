@@ -199,7 +199,7 @@ size_t members_listed(struct vv_store *s)
 		vv_store_get_close(g);
 	}
 	n = v.n;
-	vv_store_names_fini(&v);
+	vv_names_fini(&v);
 	return n;
 }
 
@@ -248,7 +248,7 @@ static size_t move_folder(struct vv_store *s, const char *root, const char *line
 		move(s, lineage, v.v[i].name, object);
 		n++;
 	}
-	vv_store_names_fini(&v);
+	vv_names_fini(&v);
 	return n;
 }
 
@@ -262,7 +262,7 @@ size_t members_move(const char *url, const char *lineage)
 	for (size_t i = 0; i < v.n; i++)
 		if (v.v[i].is_dir)
 			n += move_folder(s, url, lineage, v.v[i].name);
-	vv_store_names_fini(&v);
+	vv_names_fini(&v);
 	vv_store_close(s);
 	return n;
 }

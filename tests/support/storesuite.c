@@ -161,12 +161,12 @@ static void aborted(struct vv_store *s)
 	CHECK_EQ(vv_store_put_write(put, &iov, 1), 0);
 	CHECK_EQ(vv_store_list(s, "gone", &names), 0);
 	CHECK_EQ(names.n, 0); /* nothing to be seen before the commit */
-	vv_store_names_fini(&names);
+	vv_names_fini(&names);
 	vv_store_put_abort(put);
 	vv_store_put_abort(NULL);
 	CHECK_EQ(vv_store_list(s, "gone", &names), 0);
 	CHECK_EQ(names.n, 0);
-	vv_store_names_fini(&names);
+	vv_names_fini(&names);
 	vv_store_remove_dir(s, "gone");
 }
 
@@ -185,7 +185,7 @@ static void listed(struct vv_store *s)
 		CHECK_EQ(v.v[i].is_dir, strcmp(want[i], "sub") == 0);
 		CHECK_EQ(v.v[i].size, v.v[i].is_dir ? 0 : strlen(want[i]) + 2);
 	}
-	vv_store_names_fini(&v);
+	vv_names_fini(&v);
 	vv_store_remove_dir(s, "l/sub"); /* not empty: stays */
 	expect_text(s, "l/sub/one", "l/sub/one");
 	for (size_t i = 0; i < 8; i++)
@@ -194,7 +194,7 @@ static void listed(struct vv_store *s)
 	vv_store_remove_dir(s, "l");
 	CHECK_EQ(vv_store_list(s, "l", &v), 0);
 	CHECK_EQ(v.n, 0);
-	vv_store_names_fini(&v);
+	vv_names_fini(&v);
 }
 
 static void locked(struct vv_store *s, const char *url)

@@ -45,10 +45,10 @@ int vv_find_lineages(struct vv_store *store, struct vv_names *out)
 
 	if (rc || out->n)
 		return rc;
-	vv_store_names_fini(out);
+	vv_names_fini(out);
 	rc = vv_store_list(store, "", &entries);
 	rc = rc ? rc : explain(store->url, &entries);
-	vv_store_names_fini(&entries);
+	vv_names_fini(&entries);
 	return rc;
 }
 
@@ -62,6 +62,6 @@ int vv_find_lineages_open(struct vv_store *store, const char *name, struct vv_li
 		return rc;
 	vv_err_save(rc, &error);
 	rc = vv_find_lineages(store, &names);
-	vv_store_names_fini(&names);
+	vv_names_fini(&names);
 	return rc == VV_ENOENT ? rc : vv_err_restore(&error);
 }

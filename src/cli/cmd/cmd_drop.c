@@ -231,7 +231,7 @@ static int remove_folder(const struct vv_lineage *lin, const char *dir, uint64_t
 			*bytes += names.v[i].size;
 			*objects += 1;
 		}
-	vv_store_names_fini(&names);
+	vv_names_fini(&names);
 	if (rc == 0)
 		rc = vv_store_sweep(lin->store, dir);
 	if (rc == 0)
@@ -265,7 +265,7 @@ static int remove_all(const struct vv_lineage *lin, uint64_t *bytes, size_t *obj
 		*bytes += names.v[i].size;
 		*objects += 1;
 	}
-	vv_store_names_fini(&names);
+	vv_names_fini(&names);
 	if (rc == 0)
 		rc = vv_store_sweep(lin->store, lin->name);
 	vv_name_record(object, lin->name);

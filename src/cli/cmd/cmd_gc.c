@@ -77,7 +77,7 @@ static int collect_all(struct vv_verb_context *job)
 			fprintf(stderr, "varve: %s: %s\n", names.v[i].name, vv_err_last());
 		}
 	}
-	vv_store_names_fini(&names);
+	vv_names_fini(&names);
 	return rc ? rc : worst;
 }
 

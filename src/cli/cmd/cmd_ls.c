@@ -136,7 +136,7 @@ static int list_lineages(struct vv_verb_context *job)
 	vv_buf_add(&job->out.buf, after.buf.p, after.buf.n);
 	vv_buf_fini(&after.buf);
 	vv_text_table_fini(&t);
-	vv_store_names_fini(&names);
+	vv_names_fini(&names);
 	return rc ? rc : worst;
 }
 

@@ -102,7 +102,7 @@ static int run(struct vv_verb_context *job)
 		rc = vv_verb_context_open_store(job);
 	if (rc == 0)
 		rc = vv_find_lineages(job->store, &names);
-	vv_store_names_fini(&names);
+	vv_names_fini(&names);
 	if (rc == 0)
 		rc = vv_mount_fuse_open(job->store->url, folder, &m);
 	if (rc)

@@ -63,7 +63,7 @@ static int put_store(struct vv_verb_context *job, struct vv_json *j, uint64_t ne
 		rc = put_lineage(job, j, names.v[i].name, &limits, false);
 	vv_json_end(j);
 	vv_json_number(j, "lineages_total", names.n);
-	vv_store_names_fini(&names);
+	vv_names_fini(&names);
 	return rc;
 }
 

@@ -237,7 +237,7 @@ static int verify_all(struct check *k)
 		if (rc == VV_EDENIED)
 			rc = keep_unread(k, names.v[i].name);
 	}
-	vv_store_names_fini(&names);
+	vv_names_fini(&names);
 	return rc;
 }
 

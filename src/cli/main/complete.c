@@ -154,7 +154,7 @@ static void list_lineages(struct completion *c)
 	if (vv_catalog_lineages(store, &names) == 0)
 		for (size_t i = 0; i < names.n; i++)
 			offer(c, names.v[i].name, "", "");
-	vv_store_names_fini(&names);
+	vv_names_fini(&names);
 	vv_store_close(store);
 }
 

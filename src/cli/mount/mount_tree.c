@@ -471,7 +471,7 @@ static int list_lineages(struct vv_mount_tree *t, const struct mount_list *l)
 	for (size_t i = 0; rc == 0 && i < names.n; i++)
 		if (l->fn(l->arg, names.v[i].name))
 			break;
-	vv_store_names_fini(&names);
+	vv_names_fini(&names);
 	return rc;
 }
 

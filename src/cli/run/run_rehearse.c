@@ -125,7 +125,7 @@ static int look(struct rehearsal *r, struct run_rehearse_side *s, uint64_t *newe
 		rc = vv_catalog_open(s->store, named ? named : names.v[0].name, false, &s->lineage);
 	if (rc == 0 && names.n)
 		rc = vv_catalog_newest(&s->lineage, UINT64_MAX, newest);
-	vv_store_names_fini(&names);
+	vv_names_fini(&names);
 	if (rc == VV_ENOENT) /* no session was opened */
 		vv_err_clear();
 	return rc == VV_ENOENT ? 0 : rc;

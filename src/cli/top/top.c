@@ -166,8 +166,8 @@ static int read_folder(struct vv_top *t, uint64_t folder, uint64_t newest)
 			count_object(&t->now, &unfinished.v[i], newest);
 	for (size_t i = 0; rc == 0 && i < there.n; i++)
 		count_object(&t->now, &there.v[i], newest);
-	vv_store_names_fini(&unfinished);
-	vv_store_names_fini(&there);
+	vv_names_fini(&unfinished);
+	vv_names_fini(&there);
 	return rc;
 }
 

@@ -18,6 +18,7 @@
 #include "engine/epoch/retention.h"
 #include "engine/epoch/tip.h"
 #include "engine/write/index_limit.h"
+#include "store/backend/throughput.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -54,7 +55,7 @@ void vv_commit_ranks_begin(struct vv_layer_writer *p, int rc)
 	d->stats_before = v->stats;
 	d->own = (struct vv_commit_report){ .rc = rc, .parent = vv_tip_parent(v), .time_ns = p->head.time_ns, .layer = p->record, .lost = v->referenced->lost, .tiers = vv_tiers_ranks_fate(v),
 				      .coded_bytes = v->costs->coded_bytes, .coded_ns = v->costs->coded_ns };
-	vv_store_throughput(v->ctx.store, &d->own.written_bytes, &d->own.written_ns);
+	vv_throughput_get(v->ctx.store, &d->own.written_bytes, &d->own.written_ns);
 }
 
 /* ---- consequences ---------------------------------------------------------------------------- */

@@ -24,12 +24,12 @@ int varve_reader_lineages(varve_reader *r, const char *const **out, size_t *n)
 		rc = list ? 0 : VV_ENOMEM;
 	}
 	if (rc) {
-		vv_store_names_fini(&names);
+		vv_names_fini(&names);
 		return vv_reader_handle_leave(r, rc);
 	}
 	for (size_t i = 0; i < names.n; i++)
 		list[i] = names.v[i].name;
-	vv_store_names_fini(&r->lineages);
+	vv_names_fini(&r->lineages);
 	vv_mem_free(r->lineage);
 	r->lineages = names;
 	r->lineage = list;

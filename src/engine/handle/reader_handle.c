@@ -45,7 +45,7 @@ static void free_reader(struct varve_reader *r)
 {
 	vv_reader_handle_free_epochs(r->epochs, r->n_epochs);
 	vv_mem_free(r->epoch);
-	vv_store_names_fini(&r->lineages);
+	vv_names_fini(&r->lineages);
 	vv_mem_free(r->lineage);
 	vv_mem_free(r->regions);
 	vv_mem_free(r->region_fields);

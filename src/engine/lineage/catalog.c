@@ -78,7 +78,7 @@ static int is_lineage(struct vv_store *store, const char *name)
 		rc = 0;
 	for (size_t i = 0; rc == 0 && i < inside.n; i++)
 		found |= inside.v[i].is_dir && vv_name_parse_folder(inside.v[i].name) >= 0;
-	vv_store_names_fini(&inside);
+	vv_names_fini(&inside);
 	return rc ? rc : found;
 }
 
@@ -92,7 +92,7 @@ static int holds_epochs(struct vv_store *store, const char *folder)
 
 	for (size_t i = 0; rc == 0 && i < names.n; i++)
 		found |= !names.v[i].is_dir && vv_name_parse(names.v[i].name, &epoch, &rank) != VV_NAME_OTHER;
-	vv_store_names_fini(&names);
+	vv_names_fini(&names);
 	return rc ? rc : found;
 }
 
@@ -104,7 +104,7 @@ int vv_catalog_check_store(struct vv_store *store)
 
 	for (size_t i = 0; rc == 0 && i < names.n; i++)
 		rc = names.v[i].is_dir && vv_name_parse_folder(names.v[i].name) >= 0 ? holds_epochs(store, names.v[i].name) : 0;
-	vv_store_names_fini(&names);
+	vv_names_fini(&names);
 	return rc == 1 ? vv_err_set(VV_EINVAL, "'%s' is a lineage itself: name the folder above it as the store", store->url) : rc;
 }
 
@@ -119,7 +119,7 @@ static int not_there(struct vv_lineage *lin)
 		best = vv_did_you_mean_best(lin->name, names.v[i].name, best);
 	vv_err_set(VV_ENOENT, "store '%s' has no lineage '%s'%s%s%s ('varve ls %s' lists what it has)", lin->store->url, lin->name,
 		   best ? "; did you mean '" : "", best ? best : "", best ? "'?" : "", lin->store->url);
-	vv_store_names_fini(&names);
+	vv_names_fini(&names);
 	return VV_ENOENT;
 }
 
@@ -204,11 +204,11 @@ int vv_catalog_lineages(struct vv_store *store, struct vv_names *out)
 	for (size_t i = 0; rc >= 0 && i < all.n; i++) {
 		rc = all.v[i].is_dir ? is_lineage(store, all.v[i].name) : 0;
 		if (rc == 1)
-			rc = vv_store_names_add(&found, all.v[i].name, strlen(all.v[i].name), 0, true);
+			rc = vv_names_add(&found, all.v[i].name, strlen(all.v[i].name), 0, true);
 	}
-	vv_store_names_fini(&all);
+	vv_names_fini(&all);
 	if (rc < 0) {
-		vv_store_names_fini(&found);
+		vv_names_fini(&found);
 		return rc;
 	}
 	*out = found;
@@ -278,7 +278,7 @@ static int list_folder(const struct vv_lineage *lin, uint64_t folder, uint64_t f
 	rc = vv_store_list(lin->store, dir, &names);
 	for (size_t i = 0; rc == 0 && i < names.n; i++)
 		rc = add_name(out, &names.v[i], folder, from);
-	vv_store_names_fini(&names);
+	vv_names_fini(&names);
 	return rc;
 }
 
@@ -308,7 +308,7 @@ int vv_catalog_list(const struct vv_lineage *lin, uint64_t from, struct vv_listi
 		if (folder >= 0 && ((uint64_t)folder + 1) * VV_NAME_EPOCHS_PER_FOLDER > from)
 			rc = list_folder(lin, (uint64_t)folder, from, &l);
 	}
-	vv_store_names_fini(&folders);
+	vv_names_fini(&folders);
 	if (rc) {
 		vv_catalog_listing_fini(&l);
 		return rc;
@@ -350,7 +350,7 @@ int vv_catalog_each_folder(const struct vv_lineage *lin, int (*fn)(struct vv_sto
 		vv_name_folder(dir, lin->name, (uint64_t)folder);
 		rc = fn(lin->store, dir);
 	}
-	vv_store_names_fini(&names);
+	vv_names_fini(&names);
 	return rc;
 }
 
@@ -440,7 +440,7 @@ static int walk_down(const struct vv_lineage *lin, uint64_t before,
 			rc = pick(lin, &l, before, &found);
 		vv_catalog_listing_fini(&l);
 	}
-	vv_store_names_fini(&folders);
+	vv_names_fini(&folders);
 	if (rc == 0)
 		*out = found;
 	return rc;

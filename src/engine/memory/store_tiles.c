@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "engine/grains/grain_sets.h"
 #include "engine/memory/hash_tiles.h"
+#include "store/backend/throughput.h"
 #include "track/write_protect.h"
 #include <string.h>
 
@@ -186,7 +187,7 @@ static int place_one(struct vv_store_tiles *w, bool waiting, bool *placed)
  * them a fast store would get many small writes. */
 static int place_next(struct vv_store_tiles *w, bool waiting)
 {
-	uint64_t enough = w->p->pos + (uint64_t)(waiting ? vv_store_rate(w->p->put->store) * UNNOTICED : 0);
+	uint64_t enough = w->p->pos + (uint64_t)(waiting ? vv_throughput_rate(w->p->put->store) * UNNOTICED : 0);
 	bool placed;
 	int rc;
 
@@ -235,7 +236,7 @@ static bool should_store_first(struct vv_store_tiles *w, size_t len)
 static bool is_fed(struct vv_store_tiles *w)
 {
 	struct vv_tiles *t = w->t;
-	double bytes = (double)t->waiters.groups_in_blocks * (double)t->geometry.group_len, rate = t->protection.is_protecting ? vv_store_rate(w->p->put->store) : 0;
+	double bytes = (double)t->waiters.groups_in_blocks * (double)t->geometry.group_len, rate = t->protection.is_protecting ? vv_throughput_rate(w->p->put->store) : 0;
 
 	VV_HELD(&w->t->lock);
 	return rate > 0 && bytes >= FED && bytes >= FED_SECONDS * rate && !t->waiters.waiting && !t->waiters.broken && !vv_write_order_copies_first(&t->plan.order);

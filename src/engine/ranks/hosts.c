@@ -71,7 +71,7 @@ static int lowest_here(struct vv_group *g, struct vv_store *store, const char *l
 			*lowest = rank;
 		rc = seen < 0 ? seen : 0;
 	}
-	vv_store_names_fini(&names);
+	vv_names_fini(&names);
 	return rc;
 }
 

@@ -102,7 +102,7 @@ static int forget_caches(const struct vv_lineage *lin)
 		if (sscanf(names.v[i].name, "index.r%7u%c", &rank, &end) == 1)
 			rc = vv_index_cache_forget(lin, rank);
 	}
-	vv_store_names_fini(&names);
+	vv_names_fini(&names);
 	return rc;
 }
 
@@ -272,7 +272,7 @@ static int count_unfinished(const struct vv_lineage *lin, const char *dir, struc
 	for (size_t i = 0; i < names.n; i++)
 		out->bytes += names.v[i].size;
 	out->n += names.n;
-	vv_store_names_fini(&names);
+	vv_names_fini(&names);
 	return rc;
 }
 
@@ -293,7 +293,7 @@ static int look(const struct vv_lineage *lin, uint64_t from, struct vv_gc_unfini
 		vv_name_folder(dir, lin->name, (uint64_t)folder);
 		rc = count_unfinished(lin, dir, out);
 	}
-	vv_store_names_fini(&names);
+	vv_names_fini(&names);
 	return rc;
 }
 

@@ -414,7 +414,7 @@ static int check_caches(struct verifier *v)
 			v->report.bytes += names.v[i].size;
 		rc = rc == VV_ENOENT ? 0 : note(v, rc);
 	}
-	vv_store_names_fini(&names);
+	vv_names_fini(&names);
 	return rc;
 }
 

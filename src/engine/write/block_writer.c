@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "codec/context_pool.h"
 #include "codec/section.h"
+#include "store/backend/throughput.h"
 #include "track/write_protect.h"
 #include "track/thread.h"
 #include <pthread.h>
@@ -371,7 +372,7 @@ static bool pays(struct vv_block_writer *f)
 	if (f->opt.always)
 		return f->saved > VV_CODEC_CHOICE_LEAST;
 	if (!c->shared || (c->price <= 0 && f->put->store->bandwidth)) {
-		vv_store_throughput(f->put->store, &bytes, &ns);
+		vv_throughput_get(f->put->store, &bytes, &ns);
 		vv_codec_choice_set_price(&now, (double)bytes, (double)ns, (double)c->coded_bytes, (double)c->coded_ns);
 	}
 	if (!c->shared)
@@ -736,7 +737,7 @@ static bool count_chunk(struct block_writer *b, uint32_t tag)
  * it is to be compressed. */
 static bool is_enough(struct vv_block_writer *f, const struct block_writer *b)
 {
-	double rate = f->opt.low_latency && !f->coding && (!f->opt.codec || f->opt.automatic) ? vv_store_rate(f->put->store) : 0;
+	double rate = f->opt.low_latency && !f->coding && (!f->opt.codec || f->opt.automatic) ? vv_throughput_rate(f->put->store) : 0;
 
 	return rate > 0 && b->raw_len >= BLOCK_MIN && (double)b->raw_len >= rate * PROMPT;
 }

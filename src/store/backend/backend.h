@@ -20,6 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct vv_store_options;
+
 struct vv_get { /* an object open for reading */
 	struct vv_store *store;
 	char *name;
@@ -41,18 +43,6 @@ struct vv_lock {
 struct vv_lock_holder { /* of a lock */
 	long pid;        /* of a process of this host; 0: other host, or unknown */
 	char words[200]; /* "pid 123 on host" */
-};
-
-struct vv_name {
-	char *name;    /* one component, without a trailing slash */
-	uint64_t size; /* 0 for a directory */
-	bool is_dir;
-};
-
-struct vv_names {
-	struct vv_name *v;
-	size_t n;
-	size_t cap;
 };
 
 struct vv_store_attachment { /* data that lives as long as a store: vv_store_attach */
@@ -77,5 +67,12 @@ struct vv_store {
 	double pending_since;
 	struct vv_store_attachment *attachments;
 };
+
+/* The part that all backends share. Init copies the url and takes the limit; fini ends the attachments. */
+int vv_backend_init(struct vv_store *s, const struct vv_store_ops *ops, const char *url,
+		    const struct vv_store_options *opt);
+void vv_backend_fini(struct vv_store *s);
+/* A submitted write has ended, well or not. */
+void vv_backend_write_ended(struct vv_pending_write *w);
 
 #endif

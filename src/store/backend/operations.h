@@ -45,7 +45,7 @@ struct vv_lock_ops {
 struct vv_store_ops {
 	int (*put_open)(struct vv_store *s, const char *name, uint64_t size_hint, struct vv_put **out);
 	int (*put_write)(struct vv_put *p, const struct iovec *iov, int n);
-	/* The same without waiting; vv_store_write_ended reports the end. An error after the return
+	/* The same without waiting; vv_backend_write_ended reports the end. An error after the return
 	 * is one of the next call for the object. May be NULL. */
 	int (*put_submit)(struct vv_put *p, const struct iovec *iov, int n, struct vv_pending_write *w);
 	/* Both end the put and free it, even on error. */

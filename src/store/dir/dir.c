@@ -475,7 +475,7 @@ static void close_store(struct vv_store *s)
 {
 	struct vv_dir *d = vv_dir_of(s);
 
-	vv_store_fini(s);
+	vv_backend_fini(s);
 	vv_dir_spare_fini(d);
 	vv_dir_cut_fini(d);
 	vv_dir_member_fini(d);
@@ -584,7 +584,7 @@ int vv_dir_open(const char *url, const struct vv_store_options *opt, struct vv_s
 	d->fs = usual_fs ? usual_fs : vv_fs_real();
 	d->pid = getpid();
 	vv_dir_cut_init(d);
-	rc = vv_store_init(&d->base, &ops, url, opt);
+	rc = vv_backend_init(&d->base, &ops, url, opt);
 	if (rc == 0)
 		rc = vv_dir_member_init(d);
 	if (rc == 0)

@@ -2,8 +2,8 @@
 #ifndef VV_STORE_DIR_DIR_H
 #define VV_STORE_DIR_DIR_H
 
+#include "store/backend/store_options.h"
 #include "store/dir/dir_priv.h"
-#include "store/store.h"
 
 struct vv_fs;
 

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/pool.h"
-#include "store/store.h"
+#include "store/backend/backend.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -199,7 +199,7 @@ static void write_submitted(struct vv_task *t)
 	struct vv_dir_direct *d = w->owner;
 
 	write_or_note(d, w->iov, w->n, w->at);
-	vv_store_write_ended(w);
+	vv_backend_write_ended(w);
 	pthread_mutex_lock(&d->lock);
 	d->n_submitted--;
 	pthread_cond_signal(&d->ended);

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "core/format/name.h"
+#include "store/backend/names.h"
 #include "store/dir/dir.h"
 #include "store/dir/dir_member.h"
 #include "store/dir/dir_priv.h"
@@ -71,7 +72,7 @@ static int list_bundle(struct vv_dir *d, const char *path, struct vv_bundle *b, 
 	if (rc == 0) {
 		rc = vv_dir_member_load(&own.fs, fd, path, (uint64_t)st.st_size, b);
 		if (rc == VV_EDAMAGED)
-			rc = vv_store_names_add(out, name, strlen(name), (uint64_t)st.st_size, false);
+			rc = vv_names_add(out, name, strlen(name), (uint64_t)st.st_size, false);
 		else if (rc == 0)
 			rc = add_members(&own.fs, fd, path, b, all);
 	} else if (rc == VV_ENOENT || rc == VV_EDAMAGED) {
@@ -155,7 +156,7 @@ static int list_entry(void *arg, int dirfd, const char *name)
 		return nothing_there(dirfd, name, why) ? 0 : vv_fd_identity_err(why, "cannot look at '%s/%s'", l->path, name);
 	}
 	hide(&l->members, name);
-	return vv_store_names_add(l->out, name, strlen(name), S_ISDIR(st.st_mode) ? 0 : (uint64_t)st.st_size,
+	return vv_names_add(l->out, name, strlen(name), S_ISDIR(st.st_mode) ? 0 : (uint64_t)st.st_size,
 				  S_ISDIR(st.st_mode));
 }
 
@@ -187,7 +188,7 @@ static int list_members(const struct dir_list_members *all, struct vv_names *out
 			continue;
 		vv_name_layer(object, "", all->v[i].epoch, all->v[i].rank);
 		name = strrchr(object, '/') + 1;
-		rc = vv_store_names_add(out, name, strlen(name), all->v[i].len, false);
+		rc = vv_names_add(out, name, strlen(name), all->v[i].len, false);
 	}
 	return rc;
 }

@@ -2,7 +2,7 @@
 #ifndef VV_STORE_DIR_DIR_LOCK_H
 #define VV_STORE_DIR_DIR_LOCK_H
 
-#include "store/store.h"
+#include "store/backend/backend.h"
 
 int vv_dir_lock_take(struct vv_store *s, const char *path, struct vv_lock **out);
 void vv_dir_lock_drop(struct vv_lock *l);

@@ -3,6 +3,7 @@
 #include "store/dir/dir_look.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "store/backend/names.h"
 #include "store/dir/dir.h"
 #include "store/dir/dir_list.h"
 #include "store/dir/dir_member.h"
@@ -49,7 +50,7 @@ static int add_unfinished(void *out, int dirfd, const char *tmp)
 	const char *name = tmp + strlen(VV_DIR_TMP);
 	size_t n = strncmp(tmp, VV_DIR_TMP, strlen(VV_DIR_TMP)) == 0 ? name_in(name) : 0;
 
-	return n ? vv_store_names_add(out, name, n, written(dirfd, tmp), false) : 0;
+	return n ? vv_names_add(out, name, n, written(dirfd, tmp), false) : 0;
 }
 
 int vv_dir_look_unfinished(struct vv_store *s, const char *dir, struct vv_names *out)

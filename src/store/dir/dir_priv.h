@@ -5,7 +5,8 @@
 #include "base/fs.h"
 #include "base/fd_identity.h"
 #include "core/format/bundle.h"
-#include "store/store.h"
+#include "store/backend/backend.h"
+#include "store/backend/store_options.h"
 #include <pthread.h>
 #include <stdatomic.h>
 

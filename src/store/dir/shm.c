@@ -58,9 +58,9 @@ int vv_shm_open(const char *url, const struct vv_store_options *opt, struct vv_s
 		rc = vv_dir_open(path, opt, &s);
 	if (rc == 0)
 		rc = rename_store(s, url);
-	if (rc)
-		vv_store_close(s);
-	else
+	if (rc == 0)
 		*out = s;
+	else if (s)
+		s->ops->close(s);
 	return rc;
 }

@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "store/backend/names.h"
 #include <string.h>
 
 struct ram_object {
@@ -203,9 +204,9 @@ static int list(struct vv_store *s, const char *dir, struct vv_names *out)
 		name += skip;
 		len = strcspn(name, "/");
 		if (name[len] != '/')
-			rc = vv_store_names_add(out, name, len, p->object[i]->data.n, false);
+			rc = vv_names_add(out, name, len, p->object[i]->data.n, false);
 		else if (!listed(out, name, len))
-			rc = vv_store_names_add(out, name, len, 0, true);
+			rc = vv_names_add(out, name, len, 0, true);
 	}
 	pthread_mutex_unlock(&lock);
 	return rc;
@@ -295,7 +296,7 @@ static void close_store(struct vv_store *s)
 		place_free(p);
 	}
 	pthread_mutex_unlock(&lock);
-	vv_store_fini(s);
+	vv_backend_fini(s);
 	vv_mem_free(s);
 }
 
@@ -342,7 +343,7 @@ int vv_ram_open(const char *url, const struct vv_store_options *opt, struct vv_s
 
 	if (!s)
 		return VV_ENOMEM;
-	if (vv_store_init(&s->base, &ops, url, opt) < 0) {
+	if (vv_backend_init(&s->base, &ops, url, opt) < 0) {
 		vv_mem_free(s);
 		return VV_ENOMEM;
 	}
@@ -350,7 +351,7 @@ int vv_ram_open(const char *url, const struct vv_store_options *opt, struct vv_s
 	s->place = join(url);
 	pthread_mutex_unlock(&lock);
 	if (!s->place) {
-		vv_store_fini(&s->base);
+		vv_backend_fini(&s->base);
 		vv_mem_free(s);
 		return VV_ENOMEM;
 	}

@@ -3,7 +3,8 @@
 #ifndef VV_STORE_RAM_RAM_H
 #define VV_STORE_RAM_RAM_H
 
-#include "store/store.h"
+#include "store/backend/backend.h"
+#include "store/backend/store_options.h"
 
 int vv_ram_open(const char *url, const struct vv_store_options *opt, struct vv_store **out);
 

@@ -55,7 +55,7 @@ static void close_store(struct vv_store *store)
 
 	vv_s3_http_fini(&s->http);
 	vv_s3_conf_fini(&s->conf);
-	vv_store_fini(&s->base);
+	vv_backend_fini(&s->base);
 	vv_mem_free(s);
 }
 
@@ -98,7 +98,7 @@ int vv_s3_open(const char *url, const struct vv_store_options *opt, struct vv_st
 	rc = vv_s3_http_init(&s->http, &s->conf);
 	if (rc < 0)
 		goto fini_conf;
-	rc = vv_store_init(&s->base, &ops, url, opt);
+	rc = vv_backend_init(&s->base, &ops, url, opt);
 	if (rc < 0)
 		goto fini_http;
 	s->base.is_remote = true;

@@ -2,8 +2,8 @@
 #ifndef VV_STORE_S3_S3_H
 #define VV_STORE_S3_S3_H
 
+#include "store/backend/store_options.h"
 #include "store/s3/s3_priv.h"
-#include "store/store.h"
 
 /* url: s3://BUCKET/PREFIX. Credentials come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
  * AWS_SESSION_TOKEN. The bucket must exist; without opt->create an object must exist under the

@@ -3,7 +3,7 @@
 #include "base/env.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "store/store.h"
+#include "store/backend/store_options.h"
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 #include "store/s3/s3_list.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "store/backend/names.h"
 #include "store/s3/s3_priv.h"
 #include "store/s3/s3_xml.h"
 #include <errno.h>
@@ -37,7 +38,7 @@ static int add(struct s3_list_page *p, const char *key, uint64_t size, bool is_d
 	n -= skip;
 	if (is_dir && n && key[n - 1] == '/')
 		n--;
-	return our_name(key, n) ? vv_store_names_add(p->out, key, n, size, is_dir) : 0;
+	return our_name(key, n) ? vv_names_add(p->out, key, n, size, is_dir) : 0;
 }
 
 static int take_size(struct s3_list_page *p, const char *text)
@@ -164,7 +165,7 @@ int vv_s3_list_any(struct vv_s3 *s)
 	rc = fetch(s, s->conf.prefix, "10", "", p);
 	if (rc == 0)
 		rc = names.n > 0 || p->more;
-	vv_store_names_fini(&names);
+	vv_names_fini(&names);
 	vv_buf_fini(&p->key);
 	vv_mem_free(p);
 	return rc;

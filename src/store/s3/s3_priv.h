@@ -2,9 +2,9 @@
 #ifndef VV_STORE_S3_S3_PRIV_H
 #define VV_STORE_S3_S3_PRIV_H
 
+#include "store/backend/backend.h"
 #include "store/s3/s3_conf.h"
 #include "store/s3/s3_http.h"
-#include "store/store.h"
 #include <stdatomic.h>
 
 struct vv_s3 {

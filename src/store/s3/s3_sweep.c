@@ -5,6 +5,7 @@
 #include "store/s3/s3_sweep.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "store/backend/names.h"
 #include "store/s3/s3_priv.h"
 #include "store/s3/s3_xml.h"
 #include <stdio.h>
@@ -238,7 +239,7 @@ static int look_at(struct vv_s3 *s, const char *prefix, const struct upload *u, 
 	p = vv_mem_new(1, sizeof(*p));
 	rc = p ? count_parts(s, u, p) : VV_ENOMEM;
 	if (rc == 0)
-		rc = vv_store_names_add(out, name, strlen(name), p->bytes, false);
+		rc = vv_names_add(out, name, strlen(name), p->bytes, false);
 	vv_mem_free(p);
 	return rc;
 }

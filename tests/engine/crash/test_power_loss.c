@@ -6,6 +6,7 @@
 #include "store/dir/dir_direct.h"
 #include "store/dir/dir_cut.h"
 #include "store/dir/dir_spare.h"
+#include "store/store.h"
 #include "support/coded.h"
 #include "support/gen.h"
 #include "support/lazyfs.h"

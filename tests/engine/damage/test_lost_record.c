@@ -78,7 +78,7 @@ int main(void)
 		lose(s, how);
 		ok(vv_catalog_lineages(s, &names));
 		CHECK_EQ(names.n, 1);
-		vv_store_names_fini(&names);
+		vv_names_fini(&names);
 		CHECK_EQ(problems(s, again), 1);
 		CHECK(memcmp(id, again, 16) == 0);
 		lay_down("mem:record", value++);

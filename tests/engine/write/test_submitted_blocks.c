@@ -31,7 +31,7 @@ static int put_write(struct vv_put *p, const struct iovec *iov, int n)
 
 static void *end_write(void *arg)
 {
-	vv_store_write_ended(arg);
+	vv_backend_write_ended(arg);
 	return NULL;
 }
 
@@ -121,12 +121,12 @@ int main(void)
 
 	for (size_t i = 0; i < BLOCK; i++)
 		content[i] = (uint8_t)gen_below(&g, 256);
-	CHECK_EQ(vv_store_init(&s, &ops, "test:", &(struct vv_store_options){ 0 }), 0);
+	CHECK_EQ(vv_backend_init(&s, &ops, "test:", &(struct vv_store_options){ 0 }), 0);
 	CHECK_EQ(vv_pool_new(1, &pool), 0);
 	test_returned(pool, &s);
 	if (VV_HAVE_ZSTD)
 		test_smaller_ring(pool, &s);
 	vv_pool_free(pool);
-	vv_store_fini(&s);
+	vv_backend_fini(&s);
 	return 0;
 }

@@ -289,7 +289,7 @@ static void *read_all(void *arg)
 
 		CHECK_EQ(vv_store_list(r->s, MEMBERS_FOLDER, &v), 0);
 		CHECK_EQ(v.n, RANKS);
-		vv_store_names_fini(&v);
+		vv_names_fini(&v);
 		for (uint32_t i = 0; i < RANKS; i++) {
 			char name[VV_NAME_MAX];
 			struct vv_get *g = NULL;

@@ -186,7 +186,7 @@ static void look(struct vv_store *s)
 	int rc = vv_store_list(s, MEMBERS_FOLDER, &v);
 
 	MUST(rc == 0 ? v.n == N : rc == VV_ENOMEM);
-	vv_store_names_fini(&v);
+	vv_names_fini(&v);
 	vv_name_layer(name, MEMBERS_LINEAGE, EPOCH, 2);
 	rc = vv_store_get_open(s, name, &g);
 	MUST(rc == 0 ? g->size == old[2].len : rc == VV_ENOMEM);

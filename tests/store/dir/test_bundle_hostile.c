@@ -42,7 +42,7 @@ static bool lists_bundle(size_t *n)
 	for (size_t i = 0; i < v.n; i++)
 		found |= strcmp(v.v[i].name, leaf) == 0;
 	*n = v.n;
-	vv_store_names_fini(&v);
+	vv_names_fini(&v);
 	return found;
 }
 

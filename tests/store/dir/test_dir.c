@@ -81,7 +81,7 @@ static size_t count(struct vv_store *s, const char *dir)
 
 	CHECK_EQ(vv_store_list(s, dir, &v), 0);
 	n = v.n;
-	vv_store_names_fini(&v);
+	vv_names_fini(&v);
 	return n;
 }
 

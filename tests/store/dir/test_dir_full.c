@@ -102,7 +102,7 @@ static void too_much(struct vv_store *s)
 	CHECK_EQ(vv_store_get_open(s, "object", &g), VV_ENOENT);
 	CHECK_EQ(vv_store_list(s, "", &left), 0);
 	CHECK_EQ(left.n, 0);
-	vv_store_names_fini(&left);
+	vv_names_fini(&left);
 }
 
 static void fill(enum vv_store_io io)

@@ -133,7 +133,7 @@ static bool listed(struct vv_store *s, const char *dir, const char *name)
 	CHECK_EQ(vv_store_list(s, dir, &v), 0);
 	for (size_t i = 0; i < v.n; i++)
 		found |= strcmp(v.v[i].name, name) == 0;
-	vv_store_names_fini(&v);
+	vv_names_fini(&v);
 	return found;
 }
 
@@ -169,7 +169,7 @@ static void unsearchable(void)
 	CHECK_EQ(vv_store_list(s, "a", &v), VV_EDENIED);
 	CHECK(strstr(vv_err_last(), path_of("a/")));
 	CHECK(chmod(path_of("a"), 0755) == 0);
-	vv_store_names_fini(&v);
+	vv_names_fini(&v);
 	vv_store_close(s);
 }
 

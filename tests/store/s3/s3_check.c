@@ -242,7 +242,7 @@ static int list(const struct job *j)
 
 	for (size_t i = 0; rc == 0 && i < v.n; i++)
 		printf("%s%s %llu\n", v.v[i].name, v.v[i].is_dir ? "/" : "", (unsigned long long)v.v[i].size);
-	vv_store_names_fini(&v);
+	vv_names_fini(&v);
 	return rc;
 }
 
