@@ -24,7 +24,7 @@ WORDS = {  # what each house is for
 LAYERS = [
     ("front ends", "cli, image, preload, fortran", "the command; process images; transparent capture"),
     ("engine", None, None),
-    ("plugs", "codec, store, space, gpu, track, comm, reader", "one file for each codec, store, tracker ..."),
+    ("plugs", "codec, store, space, gpu, track, comm, reader", "one file or folder for each codec, store ..."),
     ("core", "format, dedup, ranks, plan", "the model: pure functions on values"),
     ("base", "", "knows nothing of checkpoints"),
 ]

@@ -20,6 +20,7 @@ ORDER = {
     "engine": [{""}, {"lineage"}, {"read"}, {"ranks"}, {"write"}, {"grains", "upkeep"}, {"memory"}, {"handle", "tiers"}, {"epoch"}, {"session"}, {"files"}],
     "image": [{"process"}, {"criu"}, {"check"}, {"save"}, {"restore"}, {""}],
     "cli": [{"base"}, {"run", "pack", "report", "top", "mount", "image"}, {"cmd"}, {"main"}],
+    "store": [{"backend"}, {"dir", "ram", "s3"}, {""}],
 }
 
 
