@@ -6,6 +6,7 @@
  * long. */
 #include "comm/mpi.h"
 #include <stdint.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -488,6 +489,14 @@ static void close_group(void *ctx)
 #define BUILT_WITH ""
 #endif
 
+/* Libraries with the interface of MPICH have names of their own, such as Intel(R) MPI Library. */
+static bool is_built_for(const char *version)
+{
+	if (strcmp(BUILT_WITH, "MPICH") == 0)
+		return !strstr(version, "Open MPI");
+	return strstr(version, BUILT_WITH);
+}
+
 /* Handles of one MPI mean nothing to another one. The program's MPI is loaded first, and answers
  * this call. */
 static int check_library(void)
@@ -497,7 +506,7 @@ static int check_library(void)
 	char version[LONGEST] = "", words[400];
 	int len = 0;
 
-	if (MPI_Get_library_version(version, &len) != MPI_SUCCESS || strstr(version, BUILT_WITH))
+	if (MPI_Get_library_version(version, &len) != MPI_SUCCESS || is_built_for(version))
 		return 0;
 	version[strcspn(version, "\n,")] = '\0';
 	for (char *tab = version; (tab = strchr(tab, '\t'));)

@@ -42,6 +42,17 @@ int main(int argc, char **argv)
 """
 
 
+DERIVATIVE = """
+#include <mpi.h>
+#include <string.h>
+int MPI_Get_library_version(char *version, int *len)
+{
+	*len = (int)strlen(strcpy(version, "Intel(R) MPI Library 2021.9 for Linux* OS"));
+	return MPI_SUCCESS;
+}
+"""
+
+
 def check_here(folder, include):
     """Nothing declared: with varve of another MPI a sentence says so; with MPICH's own all epochs are there, and MPI_Finalize is well."""
     preload, other = (tree.BUILD / f"libvarve_preload{word}.so" for word in ("", "_mpi"))
@@ -83,4 +94,9 @@ with tempfile.TemporaryDirectory() as folder:
             *(f for f in private if f != "-lvarve"), "-o", program)
         for ranks in (2, 3):
             run(RUN, "-n", ranks, program)
+    other_name = pathlib.Path(folder) / "derivative.c"  # a library with MPICH's interface and a name of its own
+    other_name.write_text(DERIVATIVE)
+    run(CC, *FLAGS, *include, source, other_name, library, tree.BUILD / "tests/libvv_testlib.a", tree.BUILD / "libvarve.a",
+        *(f for f in private if f != "-lvarve"), "-o", program)
+    run(RUN, "-n", 2, program)
     check_here(pathlib.Path(folder), include)
