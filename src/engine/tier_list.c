@@ -13,7 +13,16 @@ static const struct vv_conf_item settings[] = {
 	{ "mtbf", VV_CONF_DURATION, "0", NULL, 0, 0, NULL },
 	{ "keep", VV_CONF_COUNT, "0", NULL, 0, UINT32_MAX, NULL },
 	{ "bandwidth", VV_CONF_SIZE, "0", NULL, 0, 0, NULL },
+	{ "last", VV_CONF_BOOL, "yes", NULL, 0, 0, NULL },
 };
+
+static bool is_setting(const char *word)
+{
+	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+		if (strcmp(word, settings[i].name) == 0)
+			return true;
+	return false;
+}
 
 /* Programs may change their folder. */
 char *vv_tier_list_absolute(const char *url)
@@ -45,15 +54,16 @@ static int read_settings(char *text, const char *url, const char *origin, struct
 		if (eq)
 			*eq = '\0';
 		if (!eq || strspn(word, "abcdefghijklmnopqrstuvwxyz") != strlen(word))
-			rc = vv_err_set(VV_EINVAL, "%s: '%.60s' is not of the form name=value (every, mtbf, keep, bandwidth); a ';' is between two tiers, and no blank in a store", where, word);
-		else if (strcmp(word, "every") != 0 && strcmp(word, "mtbf") != 0 && strcmp(word, "keep") != 0 && strcmp(word, "bandwidth") != 0)
-			rc = vv_err_set(VV_EINVAL, "%s: unknown setting '%.60s' (every, mtbf, keep, bandwidth)", where, word);
+			rc = vv_err_set(VV_EINVAL, "%s: '%.60s' is not of the form name=value (every, mtbf, keep, bandwidth, last); a ';' is between two tiers, and no blank in a store", where, word);
+		else if (!is_setting(word))
+			rc = vv_err_set(VV_EINVAL, "%s: unknown setting '%.60s' (every, mtbf, keep, bandwidth, last)", where, word);
 		else
 			rc = vv_conf_set(&c, word, eq + 1, where);
 	}
 	if (rc == 0) {
 		*out = (struct vv_tier_setting){ .url = out->url, .every = vv_conf_number(&c, "every"), .mtbf = vv_conf_real(&c, "mtbf"),
-						 .keep = vv_conf_number(&c, "keep"), .bandwidth = vv_conf_number(&c, "bandwidth") };
+						 .keep = vv_conf_number(&c, "keep"), .bandwidth = vv_conf_number(&c, "bandwidth"),
+						 .last = vv_conf_bool(&c, "last") };
 		if (out->mtbf > 0 && strcmp(vv_conf_origin(&c, "every"), "default") != 0)
 			rc = vv_err_set(VV_EINVAL, "%s: every and mtbf: one of them", where);
 	}

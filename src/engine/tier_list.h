@@ -12,6 +12,7 @@ struct vv_tier_setting {
 	double mtbf;        /* seconds; above 0: the interval follows from it, not from `every` */
 	uint64_t keep;      /* epochs; 0: all */
 	uint64_t bandwidth; /* bytes per second; 0: no limit */
+	bool last;          /* the last epoch of a session is due when the session closes */
 };
 
 struct vv_tier_list {

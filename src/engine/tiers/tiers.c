@@ -244,6 +244,8 @@ bool vv_tiers_is_due(const struct vv_tier *r, uint64_t epoch)
 {
 	struct vv_interval daly = { .mtbf = r->set->mtbf };
 
+	if (r->all->closing && r->set->last)
+		return epoch > r->newest;
 	if (r->set->mtbf > 0)
 		return vv_clock_s() >= r->ended + vv_interval_after(&daly, r->cost);
 	return epoch / r->set->every > r->last_due / r->set->every;
@@ -256,6 +258,7 @@ void vv_tiers_offer(struct varve *v, uint64_t epoch)
 
 	if (!t || t->local_nearest || !vv_tiers_is_rank_0(v))
 		return;
+	t->committed = epoch;
 	vv_tiers_lock(t, &mask);
 	for (size_t i = 0; i < t->n; i++) {
 		struct vv_tier *r = &t->tier[i];
@@ -523,12 +526,13 @@ static void await_copies(struct varve *v, double end)
 			    r->set->url, epoch, v->ctx.lineage.name);
 }
 
-/* A tier that has failed is tried once more. */
-static void wake_all(struct vv_tiers *t)
+/* From now on the last epoch is due, too. A tier that has failed is tried once more. */
+static void begin_closing(struct vv_tiers *t)
 {
 	sigset_t mask;
 
 	vv_tiers_lock(t, &mask);
+	t->closing = t->committed > 0;
 	for (size_t i = 0; i < t->n; i++)
 		vv_tiers_wake(&t->tier[i]);
 	vv_event_signal(&t->change);
@@ -556,13 +560,15 @@ void vv_tiers_finish(struct varve *v, bool together)
 
 	if (!t)
 		return;
-	wake_all(t);
+	begin_closing(t);
 	if (!t->local_nearest) {
+		if (t->committed)
+			vv_tiers_offer(v, t->committed);
 		await_copies(v, end);
 		return;
 	}
 	finish_local(v, together, end);
-	if (together && vv_tiers_ranks_assign_last(v)) /* it was due while another one was copied */
+	if (together && vv_tiers_ranks_assign_last(v)) /* it was not due before, or another one was being copied */
 		finish_local(v, together, end);
 }
 

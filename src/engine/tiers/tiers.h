@@ -30,8 +30,8 @@ void vv_tiers_start(struct varve *v);
 void vv_tiers_offer(struct varve *v, uint64_t epoch);
 /* Must the nearest store keep the epoch, because it is being copied or is to be copied next? */
 bool vv_tiers_needs(struct varve *v, uint64_t epoch);
-/* For closing: waits for the copies that are due, at most for the time of the option `timeout`.
- * together: all ranks call it. */
+/* For closing: the last epoch is due, for tiers that want it. Waits for the copies that are due, at
+ * most for the time of the option `timeout`. together: all ranks call it. */
 void vv_tiers_finish(struct varve *v, bool together);
 /* Ends the threads, except in a child of fork, where they do not exist. */
 void vv_tiers_free(struct varve *v);

@@ -51,6 +51,8 @@ struct vv_tiers {
 	pthread_mutex_t lock;
 	struct vv_event change;
 	atomic_bool stop;
+	uint64_t committed; /* the newest epoch of this session; 0: none */
+	bool closing;       /* the last epoch is due, for tiers that want it */
 	bool reading; /* from a tier in place of the nearest store */
 	bool local_nearest; /* ranks have nearest stores of their own; set when the session is open */
 	struct vv_tiers_plan plan; /* of the last committed epoch; for ranks with stores of their own */

@@ -106,6 +106,7 @@ void vv_tiers_ranks_follow(struct varve *v, uint64_t epoch, const struct vv_tier
 
 	if (!t || !vv_tiers_nearest_is_local(v))
 		return;
+	t->committed = epoch;
 	t->plan = *p;
 	t->planned = p->due ? epoch : 0;
 }

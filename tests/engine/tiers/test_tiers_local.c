@@ -186,7 +186,7 @@ static uint64_t expect(int lost, bool partner, bool killed, uint64_t in_tier)
 static void history(uint64_t number)
 {
 	uint64_t every, keep, in_tier = 0;
-	bool partner, killed = false;
+	bool partner, last, killed = false;
 	size_t count = 0;
 
 	seed = number;
@@ -194,6 +194,7 @@ static void history(uint64_t number)
 	every = 1 + roll(3);
 	keep = roll(3);
 	partner = roll(2);
+	last = roll(2);
 	job = (struct job){ .ranks_per_node = roll(3) ? 1 : 2 };
 	place_path(far, "far");
 	for (int i = 0; i < NODES_MOST; i++) {
@@ -212,8 +213,8 @@ static void history(uint64_t number)
 			place_remove(node[(first + i) % RANKS]);
 			place_make_dir(node[(first + i) % RANKS]);
 		}
-		snprintf(job.options, sizeof(job.options), "log=error,keep=%d,%stiers='%s every=%" PRIu64 " keep=%" PRIu64 "'", 1 + (int)roll(2),
-			 partner ? "redundancy=partner,failure-domain=store," : "", far, every, keep);
+		snprintf(job.options, sizeof(job.options), "log=error,keep=%d,%stiers='%s every=%" PRIu64 " keep=%" PRIu64 " last=%d'", 1 + (int)roll(2),
+			 partner ? "redundancy=partner,failure-domain=store," : "", far, every, keep, last);
 		job.want = expect(lost, partner, killed, in_tier);
 		job.epochs = 1 + (int)roll(6);
 		job.first = 1 + (uint64_t)round * 100;
@@ -224,6 +225,7 @@ static void history(uint64_t number)
 		killed = !run();
 		in_tier = newest_in_tier(&count);
 		MUST(killed || in_tier / every == atomic_load(&noted->committed) / every);
+		MUST(killed || !last || in_tier == atomic_load(&noted->committed));
 		MUST(killed || !keep || count <= keep);
 	}
 	/* the tier alone is a store like any other */

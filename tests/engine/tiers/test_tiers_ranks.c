@@ -90,7 +90,7 @@ int main(void)
 	place_path(near_by, "near");
 	place_path(far, "far");
 	place_path(farther, "farther");
-	snprintf(options, sizeof(options), "log=error,tiers='%s every=2 keep=2; %s every=3'", far, farther);
+	snprintf(options, sizeof(options), "log=error,tiers='%s every=2 keep=2 last=no; %s every=3 last=no'", far, farther);
 	run(0, 7);
 	MUST(has(far, 6) && has(farther, 6) && !has(far, 7));
 	MUST(!has(far, 2) || !has(far, 4)); /* epoch 6 may have taken the place of epoch 4 */

@@ -35,7 +35,8 @@ static void test_option(void)
 	refuse("/a every=ten", "'/a': every");
 	refuse("/a; /b keep=-1", "'/b': keep");
 	refuse("/a bandwidth=fast", "bandwidth");
-	refuse("/a often=3", "unknown setting 'often' (every, mtbf, keep, bandwidth)");
+	refuse("/a often=3", "unknown setting 'often' (every, mtbf, keep, bandwidth, last)");
+	refuse("/a last=maybe", "last");
 	refuse("/a every", "'every' is not of the form name=value");
 	refuse("/a /b", "'/b' is not of the form name=value");
 	refuse("/a every=2 mtbf=1h", "every and mtbf: one of them");
@@ -169,7 +170,7 @@ static void test_lost_and_unreachable(void)
 
 	must_begin("lost and unreachable");
 	clear();
-	snprintf(tiers, sizeof(tiers), "tiers='%s every=4; %s'", middle, far);
+	snprintf(tiers, sizeof(tiers), "tiers='%s every=4 last=no; %s'", middle, far);
 	snprintf(aside, sizeof(aside), "%s.aside", far);
 	CHECK_EQ(enter(&s, tiers), 0);
 	write_epochs(&s, 6);
@@ -286,6 +287,42 @@ static void test_slow(void)
 	MUST(has(far, 6) && !has(near_by, 4));
 }
 
+/* The last epoch of a session is due when the session closes, whatever its number. */
+static void test_last(void)
+{
+	char tiers[4 * PLACE_MAX];
+	struct session s;
+
+	must_begin("the last epoch");
+	clear();
+	snprintf(tiers, sizeof(tiers), "keep=1,tiers='%s every=10 keep=2; %s mtbf=1000d'", middle, far);
+	CHECK_EQ(enter(&s, tiers), 0);
+	write_epochs(&s, 3);
+	MUST(!has(middle, 3) && !has(far, 3));
+	leave(&s);
+	MUST(has(middle, 3) && has(far, 3) && !has(middle, 2));
+	/* a session without a checkpoint has none */
+	place_remove(middle);
+	CHECK_EQ(enter(&s, tiers), 0);
+	leave(&s);
+	MUST(!has(middle, 3));
+	/* it may take the place of one that is due by its number */
+	CHECK_EQ(enter(&s, tiers), 0);
+	write_epochs(&s, 9);
+	leave(&s);
+	MUST(has(middle, 12) && !has(middle, 11) && has(far, 12));
+	place_remove(near_by);
+	CHECK_EQ(enter(&s, tiers), 0);
+	expect(&s, VARVE_LATEST, 12);
+	leave(&s);
+	/* not where it is not wanted */
+	snprintf(tiers, sizeof(tiers), "tiers='%s every=10 last=no; %s last=yes'", middle, far);
+	CHECK_EQ(enter(&s, tiers), 0);
+	write_epochs(&s, 1);
+	leave(&s);
+	MUST(!has(middle, 13) && has(far, 13));
+}
+
 /* By Daly's interval: the first epoch at once, and no other while a copy costs little against a day. */
 static void test_mtbf(void)
 {
@@ -294,7 +331,7 @@ static void test_mtbf(void)
 
 	must_begin("mtbf");
 	clear();
-	snprintf(tiers, sizeof(tiers), "tiers='%s mtbf=1000d'", far);
+	snprintf(tiers, sizeof(tiers), "tiers='%s mtbf=1000d last=no'", far);
 	CHECK_EQ(enter(&s, tiers), 0);
 	write_epochs(&s, 1);
 	while (!has(far, 1))
@@ -339,6 +376,7 @@ int main(void)
 	test_other_lineage();
 	test_same_store();
 	test_slow();
+	test_last();
 	test_mtbf();
 	test_fork();
 	return 0;
