@@ -445,14 +445,16 @@ int vv_hash_tiles_tile(struct vv_store_tiles *w, size_t tile, bool urgent)
 	return 0;
 }
 
-/* With mode=sync nothing is write-protected. Bytes that other threads may write are copied before
- * they are stored, and hashed after that. So new bytes are better copied first, on all cores, and
- * hashed once. */
+/* With mode=sync most trackers write-protect nothing. Bytes that other threads may write are copied
+ * before they are stored, and hashed after that. So new bytes are better copied first, on all
+ * cores, and hashed once. Where pages are protected, a thread may wait for a tile whose cells are
+ * still empty. */
 static bool should_copy(const struct vv_store_tiles *w)
 {
 	const struct varve *v = w->p->v;
 
-	return !v->ctx.async && !w->p->claims && w->t->copies.n_granted && 2 * v->stats.bytes_new >= v->stats.bytes_dirty;
+	return !v->ctx.async && v->tracking.tracker != VV_BY_WRITE_PROTECT && !w->p->claims && w->t->copies.n_granted &&
+		2 * v->stats.bytes_new >= v->stats.bytes_dirty;
 }
 
 int vv_hash_tiles_open(struct vv_store_tiles *w, bool all)
