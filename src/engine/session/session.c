@@ -76,7 +76,7 @@ static int configure(struct varve *v, const char *options)
 	v->ctx.method = (uint8_t)vv_grain_sets_method(vv_conf_text(&v->ctx.conf, "method"));
 	v->coding->block = (size_t)vv_conf_number(&v->ctx.conf, "block");
 	if (v->coding->block < v->ctx.chunk)
-		/* A block holds at least one chunk, so that no chunk is split. */
+		/* A block holds a chunk, unless memory for compression is short (size_ring). */
 		v->coding->block = v->ctx.chunk;
 	v->ctx.async = vv_conf_text(&v->ctx.conf, "mode")[0] == 'a';
 	v->ctx.dedup = vv_conf_bool(&v->ctx.conf, "dedup");

@@ -2,7 +2,8 @@
  * them in order. While that thread waits for the sink, the pool continues to hash and compress.
  * Plain bytes are written from their own memory, without a copy, if they stay unchanged. A store
  * that writes several blocks at the same time needs them aligned; if they are not, they are copied
- * while they are checked. With `on_caller` there is one block and no thread. */
+ * while they are checked. A chunk is stored when its last block is. So a block that ends inside a
+ * chunk is not among those. With `on_caller` there is one block and no thread. */
 #include "engine/write/block_writer.h"
 #include "engine/write/codec_choice.h"
 #include "engine/write/delta_source.h"
@@ -58,6 +59,7 @@ struct block_writer {
 	const struct vv_codec *codec; /* NULL: none */
 	bool alone; /* the writer does the work, not the pool */
 	bool piece; /* part of a block of several pieces */
+	bool cut;   /* it ends inside a chunk */
 	bool aligned; /* the store can write it from aligned memory without another copy */
 	bool written; /* under the lock: it was submitted, and the store reads it no longer */
 	struct block_writer_delta *delta; /* NULL: never needed */
@@ -479,7 +481,7 @@ static void empty_block(struct block_writer *b)
 	}
 	b->n_parts = b->n_owed = 0;
 	b->raw_len = 0;
-	b->gathered = b->aligned = false;
+	b->gathered = b->aligned = b->cut = false;
 }
 
 /* After a failure, a block in progress is waited for, and not written. */
@@ -589,7 +591,7 @@ static void resize_ring(struct vv_block_writer *f)
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* Can the store write the block from where it lies? */
+/* Can the store write the block from where it lies, at the same time as others? */
 static void note_position(struct vv_block_writer *f, struct block_writer *b)
 {
 	size_t unit = f->put->unit;
@@ -597,7 +599,7 @@ static void note_position(struct vv_block_writer *f, struct block_writer *b)
 	if (f->added == 0)
 		f->at = f->put->written;
 	f->at_unknown |= b->codec || may_be_delta(b);
-	b->aligned = unit && !f->at_unknown && !f->opt.copy && f->at % unit == 0 && b->raw_len % unit == 0;
+	b->aligned = unit && !b->cut && !f->at_unknown && !f->opt.copy && f->at % unit == 0 && b->raw_len % unit == 0;
 	f->at += b->raw_len;
 }
 
@@ -761,6 +763,7 @@ int vv_block_writer_add(struct vv_block_writer *f, const void *p, size_t n, cons
 				return rc;
 			continue;
 		}
+		b->cut = take < n;
 		take = take < n ? take : n;
 		note_form(b, form, take);
 		rc = note(b, from, take, copy || f->opt.copy);

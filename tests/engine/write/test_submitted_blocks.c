@@ -1,7 +1,8 @@
 /* A store that writes submitted blocks from where they lie may end a write long before the call that submitted it returns. Until
  * that call has returned, the object belongs to the thread that writes: neither drain nor finish returns, so that the caller does
  * not read the object's length, add a table or end the object too early. A ring that gets smaller when blocks are compressed writes
- * all blocks in order, and frees them (for builds that look for leaks). */
+ * all blocks in order, and frees them (for builds that look for leaks). A chunk that is longer than a block counts as stored when all
+ * its blocks are written, in whatever order they are. */
 #include "base/pool.h"
 #include "engine/write/block_writer.h"
 #include "engine/write/codec_choice.h"
@@ -13,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { UNIT = 4096, BLOCK = 256 << 10, BLOCKS = 40, LONG_MS = 5, SAMPLE_EVERY = 64 << 20 };
+enum { UNIT = 4096, BLOCK = 256 << 10, BLOCKS = 40, LONG_MS = 5, SAMPLE_EVERY = 64 << 20, SMALL = 64 << 10, PIECES = BLOCK / SMALL, TAG = 7 };
 
 static _Alignas(UNIT) uint8_t content[BLOCK];
 static unsigned pause_ms;
@@ -113,6 +114,60 @@ static void test_smaller_ring(struct vv_pool *pool, struct vv_store *s)
 	vv_block_writer_free(f);
 }
 
+static struct vv_pending_write *queue[PIECES];
+static size_t n_queued, n_calls, n_stored;
+
+static int queue_write(struct vv_put *p, const struct iovec *iov, int n)
+{
+	(void)p;
+	(void)iov;
+	(void)n;
+	__atomic_add_fetch(&n_calls, 1, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+static int queue_submit(struct vv_put *p, const struct iovec *iov, int n, struct vv_pending_write *w)
+{
+	queue[n_queued++] = w;
+	return queue_write(p, iov, n);
+}
+
+static void note_stored(void *arg, const struct vv_block_writer_tag_count *owed, int n)
+{
+	(void)arg;
+	for (int i = 0; i < n; i++)
+		if (owed[i].tag == TAG)
+			__atomic_add_fetch(&n_stored, owed[i].adds, __ATOMIC_SEQ_CST);
+}
+
+static void test_long_chunk(struct vv_pool *pool)
+{
+	static const struct vv_store_ops queueing = { .put_write = queue_write, .put_submit = queue_submit };
+	struct vv_store s = { 0 };
+	struct vv_put put = { .store = &s, .unit = UNIT };
+	struct vv_block_writer_options opt = { .block = SMALL, .stored = note_stored };
+	struct vv_block_writer *f;
+	struct vv_blocks blocks = { 0 };
+
+	CHECK_EQ(vv_store_init(&s, &queueing, "test:", &(struct vv_store_options){ 0 }), 0);
+	f = open_writer(pool, &put, &opt);
+	CHECK_EQ(vv_block_writer_add(f, content, BLOCK, NULL, TAG, false), 0);
+	CHECK_EQ(vv_block_writer_push(f), 0);
+	while (__atomic_load_n(&n_calls, __ATOMIC_SEQ_CST) < PIECES)
+		usleep(1000);
+	CHECK(n_queued);
+	for (size_t left = n_queued; left--;) { /* the last block first */
+		CHECK_EQ(__atomic_load_n(&n_stored, __ATOMIC_SEQ_CST), 0);
+		vv_store_write_ended(queue[left]);
+	}
+	CHECK_EQ(vv_block_writer_finish(f, &blocks), 0);
+	CHECK_EQ(n_stored, 1);
+	CHECK_EQ(blocks.n, PIECES);
+	vv_payload_blocks_fini(&blocks);
+	vv_block_writer_free(f);
+	vv_store_fini(&s);
+}
+
 int main(void)
 {
 	struct vv_store s = { 0 };
@@ -126,6 +181,7 @@ int main(void)
 	test_returned(pool, &s);
 	if (VV_HAVE_ZSTD)
 		test_smaller_ring(pool, &s);
+	test_long_chunk(pool);
 	vv_pool_free(pool);
 	vv_backend_fini(&s);
 	return 0;
