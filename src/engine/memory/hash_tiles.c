@@ -200,7 +200,7 @@ static void end_batch(struct vv_batch *b, int rc, double seconds)
 	b->done = true;
 	b->rc = rc;
 	pthread_cond_broadcast(&t->work_cond);
-	if (t->protection.is_protecting)
+	if (t->waiters.in_handler) /* tiles may be protected without is_protecting */
 		pthread_cond_broadcast(&t->fault_cond);
 	pthread_mutex_unlock(&t->lock);
 }
