@@ -149,7 +149,7 @@ static void test_long_chunk(struct vv_pool *pool)
 	struct vv_block_writer *f;
 	struct vv_blocks blocks = { 0 };
 
-	CHECK_EQ(vv_store_init(&s, &queueing, "test:", &(struct vv_store_options){ 0 }), 0);
+	CHECK_EQ(vv_backend_init(&s, &queueing, "test:", &(struct vv_store_options){ 0 }), 0);
 	f = open_writer(pool, &put, &opt);
 	CHECK_EQ(vv_block_writer_add(f, content, BLOCK, NULL, TAG, false), 0);
 	CHECK_EQ(vv_block_writer_push(f), 0);
@@ -158,14 +158,14 @@ static void test_long_chunk(struct vv_pool *pool)
 	CHECK(n_queued);
 	for (size_t left = n_queued; left--;) { /* the last block first */
 		CHECK_EQ(__atomic_load_n(&n_stored, __ATOMIC_SEQ_CST), 0);
-		vv_store_write_ended(queue[left]);
+		vv_backend_write_ended(queue[left]);
 	}
 	CHECK_EQ(vv_block_writer_finish(f, &blocks), 0);
 	CHECK_EQ(n_stored, 1);
 	CHECK_EQ(blocks.n, PIECES);
 	vv_payload_blocks_fini(&blocks);
 	vv_block_writer_free(f);
-	vv_store_fini(&s);
+	vv_backend_fini(&s);
 }
 
 int main(void)
