@@ -282,6 +282,16 @@ class Attributes(Tree):
         self.unpack()
         self.assertEqual(os.getxattr(self.out / "folder/file", "user.later"), b"1")
 
+    def test_too_many_names(self):
+        """Linux does not list them, and they are not taken for none."""
+        if not all(can_have(self.file, f"user.{i:04}{'n' * 240}", b"v") for i in range(300)):
+            self.skipTest("the file system holds fewer names than Linux can list")
+        p = self.run_raw("pack", self.store, "run", "-C", self.set, "folder/file", "--delete")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertIn(b"1 extended attribute is not packed: all attributes of 'folder/file': Argument list too long\n", p.stderr)
+        self.assertIn(b"is kept: its extended attributes cannot be read", p.stderr)
+        self.assertTrue(self.file.exists())
+
 
 class Small(Tree):
     def test_small_files(self):

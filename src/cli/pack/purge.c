@@ -91,13 +91,16 @@ static bool is_as_packed(const struct stat *st, const struct vv_unpack_file *f)
 static void open_item(struct purge_item *t, struct purge_group *g)
 {
 	int fd = open(t->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+	bool unread = false;
 
 	if (fd < 0)
 		t->why = errno == ELOOP ? "it is a link, and what it leads to was packed" : "it cannot be read";
 	else if (vv_fs_is_written(fd))
 		t->why = "a process has it open for writing";
-	else if (fstat(fd, &t->st) < 0 || !is_as_packed(&t->st, &t->file) || !vv_xattr_equal(fd, &t->file.file->attrs))
-		t->differs = true;
+	else if (fstat(fd, &t->st) < 0 || !is_as_packed(&t->st, &t->file) || !vv_xattr_equal(fd, &t->file.file->attrs, &unread))
+		t->differs = !unread;
+	if (unread)
+		t->why = "its extended attributes cannot be read, so the epoch may lack some";
 	if (t->differs)
 		t->why = "it has changed since it was packed";
 	if (t->why) {

@@ -8,6 +8,7 @@
 
 struct vv_xattr_left { /* attributes that were not packed or restored */
 	uint64_t n;
+	bool unread; /* some could not be read */
 	char first[VV_FILE_ATTRIBUTES_NAME + 512]; /* a sentence about the first of them */
 };
 
@@ -16,7 +17,8 @@ struct vv_xattr_left { /* attributes that were not packed or restored */
 int vv_xattr_read(int fd, const char *name, struct vv_file_attributes *out, struct vv_xattr_left *left);
 /* Attributes that the file system refuses are counted in left. */
 void vv_xattr_write(int fd, const char *name, const struct vv_file_attributes *a, struct vv_xattr_left *left);
-/* Does the file have the same attributes, of those that are packed? */
-bool vv_xattr_equal(int fd, const struct vv_file_attributes *a);
+/* Does the file have the same attributes, of those that are packed? Not if some cannot be read:
+ * *unread. */
+bool vv_xattr_equal(int fd, const struct vv_file_attributes *a, bool *unread);
 
 #endif
