@@ -617,6 +617,18 @@ static bool again(struct run_watch *w)
 	return true;
 }
 
+/* A program that was killed leaves its lock in S3. The next writer may run on another machine, where
+ * nobody can tell that the program is dead. */
+static void release_lock(struct run_watch *w)
+{
+	struct vv_err_state error;
+
+	vv_err_save(0, &error);
+	if (!vv_child_is_fine(w->run.status) && vv_run_epochs_await(&w->epochs, letting_go) < 0)
+		vv_err_clear();
+	vv_err_restore(&error);
+}
+
 void vv_run_watch_prepare(void)
 {
 	static const int kept[] = { SIGTERM, SIGUSR1, SIGUSR2 };
@@ -655,6 +667,7 @@ int vv_run_watch(const struct vv_run_plan *plan)
 		else
 			break;
 	}
+	release_lock(&w);
 	w.sums.status = rc ? 2 : vv_child_code(w.run.status);
 	if (rc == 0)
 		vv_run_messages_summary(&w.tell, &w.sums);
