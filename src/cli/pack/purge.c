@@ -148,7 +148,7 @@ static char *name_aside(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
 
-	return vv_mem_printf("%.*s.varve-delete-%s", (int)(last - path), path, last);
+	return vv_mem_printf("%.*s.varve-delete-%ld-%s", (int)(last - path), path, (long)getpid(), last);
 }
 
 /* Gives the file its path again; returns the reason for keeping it. */
@@ -156,7 +156,7 @@ static const char *put_back(const char *aside, const char *path, const char *why
 {
 	if (renameat2(AT_FDCWD, aside, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
 		return why;
-	return "another file has its path by now; this one is beside it as .varve-delete-NAME: rename it";
+	return "another file has its path by now; this one is beside it as .varve-delete-PID-NAME: rename it";
 }
 
 /* Removes the file under its temporary name if it is the compared one. Returns the reason for
@@ -181,12 +181,8 @@ static const char *remove_file(const struct purge_item *t)
 		return "there is no memory for a temporary name";
 	if (renameat2(AT_FDCWD, t->path, AT_FDCWD, aside, RENAME_NOREPLACE) == 0)
 		why = remove_aside(t, aside);
-	else if (errno == EEXIST)
-		why = "a command that was killed has left .varve-delete-NAME beside it: move that file away";
-	else if (errno == EINVAL || errno == ENOSYS || errno == ENAMETOOLONG) /* the check and the deletion are two steps there */
+	else /* no such rename here, or no room for the name: the check and the deletion are two steps */
 		why = unlink(t->path) < 0 ? "it may not be deleted" : NULL;
-	else
-		why = "it may not be deleted";
 	vv_mem_free(aside);
 	return why;
 }
