@@ -361,23 +361,25 @@ static uint64_t number_in(const char *path, const char *name)
 	return n;
 }
 
-/* The memory that a control group leaves: its limit, less the used memory that cannot be
- * reclaimed. */
-static uint64_t left_in_group(const char *group)
+uint64_t vv_mem_left_in_group(const char *group)
 {
+	static const char *const reclaimable[] = { "inactive_file ", "active_file ", "slab_reclaimable " };
 	char path[GROUP_PATH + 32];
-	uint64_t most, used, cache;
+	uint64_t most, used;
 
 	snprintf(path, sizeof(path), "%s/memory.max", group);
 	most = number_in(path, "");
 	snprintf(path, sizeof(path), "%s/memory.current", group);
 	used = number_in(path, "");
-	snprintf(path, sizeof(path), "%s/memory.stat", group);
-	cache = number_in(path, "inactive_file ");
 	if (most == UINT64_MAX || used == UINT64_MAX)
 		return UINT64_MAX;
-	used -= cache < used ? cache : 0;
-	return used < most ? most - used : 0;
+	snprintf(path, sizeof(path), "%s/memory.stat", group);
+	for (size_t i = 0; i < sizeof(reclaimable) / sizeof(reclaimable[0]); i++) {
+		uint64_t n = number_in(path, reclaimable[i]);
+
+		used -= n < used ? n : 0;
+	}
+	return used < most ? most - used : 1; /* 0 means unknown */
 }
 
 /* The least memory that any control group of this process leaves. */
@@ -399,7 +401,7 @@ static uint64_t left_in_groups(void)
 
 		*end = '\0';
 		snprintf(path, sizeof(path), "/sys/fs/cgroup%s", line + 3);
-		left = left_in_group(path);
+		left = vv_mem_left_in_group(path);
 		least = left < least ? left : least;
 	}
 	return least;

@@ -44,6 +44,9 @@ void vv_mem_discard(void *p, size_t n);
 /* Bytes that this process could get without swapping, of the machine and of its control groups. 0:
  * unknown. */
 uint64_t vv_mem_available(void);
+/* The memory that a control group leaves: its limit, less the used memory that cannot be reclaimed.
+ * At least 1; UINT64_MAX: no limit is known. group: its folder. */
+uint64_t vv_mem_left_in_group(const char *group);
 enum { VV_MEM_SMALL = 64 << 20 }; /* bytes that no one asks the kernel about */
 /* VV_ENOMEM, with the error set, if n bytes are not small and more than *available. At first
  * *available is 0; it is measured when it is needed. */

@@ -2,6 +2,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "support/gen.h"
+#include "support/place.h"
 #include "support/status.h"
 #include "vv_test.h"
 #include <stdint.h>
@@ -255,6 +256,32 @@ static void test_pages(void)
 	CHECK(vv_mem_available() > N);
 }
 
+static void write_file(const char *folder, const char *name, const char *text)
+{
+	char path[PLACE_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	place_write(path, text, strlen(text));
+}
+
+/* Memory that the kernel can take back is left; a group without any is not one without a limit. */
+static void test_group(void)
+{
+	char folder[PLACE_MAX];
+
+	place_path(folder, "group");
+	place_make_dir(folder);
+	CHECK(vv_mem_left_in_group(folder) == UINT64_MAX);
+	write_file(folder, "memory.max", "max\n");
+	write_file(folder, "memory.current", "1000\n");
+	write_file(folder, "memory.stat", "anon 100\ninactive_file 300\nactive_file 400\nslab_reclaimable 50\n");
+	CHECK(vv_mem_left_in_group(folder) == UINT64_MAX);
+	write_file(folder, "memory.max", "1000\n");
+	CHECK_EQ(vv_mem_left_in_group(folder), 750);
+	write_file(folder, "memory.stat", "anon 1000\n");
+	CHECK_EQ(vv_mem_left_in_group(folder), 1);
+}
+
 int main(void)
 {
 	test_new();
@@ -267,5 +294,6 @@ int main(void)
 	test_goes_back();
 	test_goes_back_crowded();
 	test_pages();
+	test_group();
 	return 0;
 }

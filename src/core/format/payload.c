@@ -185,12 +185,14 @@ void vv_payload_put_blocks(const struct vv_blocks *b, struct vv_buf *out)
 	}
 }
 
-static int get_extents(struct vv_blocks *b, struct vv_wire *w, uint64_t payload, uint64_t raw_len)
+static int get_extents(struct vv_blocks *b, struct vv_wire *w, uint64_t payload, uint64_t raw_len, uint64_t *available)
 {
 	uint64_t count = vv_wire_var(w), sum = 0;
 
 	if (w->bad || count == 0 || count > vv_wire_left(w) / 2)
 		return damaged("BLOCKS", "impossible number of extents");
+	if (vv_mem_check_available((b->extent.n + count) * (sizeof(*b->extent.v) + sizeof(*b->before)), available) < 0)
+		return vv_err_context(VV_ENOMEM, "section BLOCKS");
 	for (uint64_t i = 0; i < count; i++) {
 		struct vv_extent *last = b->extent.n ? &b->extent.v[b->extent.n - 1] : NULL;
 		uint64_t pos = (last ? last->pos + last->len : 0) + vv_wire_var_max(w, payload);
@@ -205,7 +207,7 @@ static int get_extents(struct vv_blocks *b, struct vv_wire *w, uint64_t payload,
 	return sum == raw_len ? 0 : damaged("BLOCKS", "extents and block differ in length");
 }
 
-static int get_block(struct vv_blocks *b, struct vv_wire *w, uint64_t payload)
+static int get_block(struct vv_blocks *b, struct vv_wire *w, uint64_t payload, uint64_t *available)
 {
 	uint32_t codec = (uint32_t)vv_wire_var_max(w, 255);
 	uint32_t raw_len = (uint32_t)vv_wire_var_max(w, VV_MAX_BLOCK);
@@ -215,7 +217,7 @@ static int get_block(struct vv_blocks *b, struct vv_wire *w, uint64_t payload)
 
 	if (w->bad || !raw_len || !stored_len || (codec == 0 && raw_len != stored_len))
 		return damaged("BLOCKS", "malformed block");
-	rc = get_extents(b, w, payload, raw_len);
+	rc = get_extents(b, w, payload, raw_len, available);
 	return rc ? rc : vv_payload_block_add(b, codec, raw_len, stored_len, check);
 }
 
@@ -234,13 +236,13 @@ int vv_payload_get_blocks(struct vv_blocks *b, const void *p, size_t n, uint64_t
 			  uint64_t blocks_end)
 {
 	struct vv_wire w = vv_wire_over(p, n);
-	uint64_t count = vv_wire_var(&w), end;
+	uint64_t count = vv_wire_var(&w), end, available = 0;
 	int rc = 0;
 
 	if (w.bad || count > vv_wire_left(&w) / 14 || first_off > blocks_end || count > blocks_end - first_off)
 		return damaged("BLOCKS", "impossible number of blocks");
 	for (uint64_t i = 0; rc == 0 && i < count; i++)
-		rc = get_block(b, &w, payload);
+		rc = get_block(b, &w, payload, &available);
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < b->n; i++)

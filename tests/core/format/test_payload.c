@@ -166,6 +166,33 @@ static void test_blocks(void)
 	CHECK(taken[0] > 100 && taken[1] > 100); /* a flip in a check, for one, is another valid section */
 }
 
+/* A few bytes may hold many extents: they are refused before they take memory. */
+static void test_many_extents(void)
+{
+	enum { N = 4 << 20 };
+	struct vv_blocks b = { 0 };
+	struct vv_buf coded = { 0 };
+
+	vv_wire_put_var(&coded, 1);
+	vv_wire_put_var(&coded, 1); /* codec */
+	vv_wire_put_var(&coded, N);
+	vv_wire_put_var(&coded, 1);
+	vv_wire_put_u64(&coded, 0);
+	vv_wire_put_var(&coded, N);
+	for (int i = 0; i < N; i++) {
+		vv_wire_put_var(&coded, 1);
+		vv_wire_put_var(&coded, 1);
+	}
+	vv_mem_pretend_available(50 << 20);
+	CHECK_EQ(vv_payload_get_blocks(&b, coded.p, coded.n, 2 * N, FIRST_OFF, FIRST_OFF + 1), VV_ENOMEM);
+	CHECK_EQ(b.extent.cap, 0);
+	CHECK(strstr(vv_err_last(), "section BLOCKS"));
+	vv_mem_pretend_available(0);
+	CHECK_EQ(vv_payload_get_blocks(&b, coded.p, coded.n, 2 * N, FIRST_OFF, FIRST_OFF + 1), 0);
+	vv_payload_blocks_fini(&b);
+	vv_buf_fini(&coded);
+}
+
 /* codec, raw, stored, check, extents... written by hand: n numbers, the fourth as a u64. */
 static int block_by_hand(const uint64_t *v, size_t n, uint64_t payload)
 {
@@ -383,6 +410,7 @@ int main(void)
 	test_locate();
 	test_extent_join();
 	test_blocks();
+	test_many_extents();
 	test_block_rules();
 	test_digests();
 	test_digest_rules();
