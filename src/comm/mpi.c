@@ -493,7 +493,7 @@ static void close_group(void *ctx)
 static bool is_built_for(const char *version)
 {
 	if (strcmp(BUILT_WITH, "MPICH") == 0)
-		return !strstr(version, "Open MPI");
+		return strstr(version, "MPICH") || strstr(version, "MVAPICH") || strstr(version, "Intel(R) MPI");
 	return strstr(version, BUILT_WITH);
 }
 

@@ -247,7 +247,7 @@ bool vv_tiers_is_due(const struct vv_tier *r, uint64_t epoch)
 	if (r->all->closing && r->set->last)
 		return epoch > r->newest;
 	if (r->set->mtbf > 0)
-		return vv_clock_s() >= r->ended + vv_interval_after(&daly, r->cost);
+		return !r->all->closing && vv_clock_s() >= r->ended + vv_interval_after(&daly, r->cost);
 	return epoch / r->set->every > r->last_due / r->set->every;
 }
 
