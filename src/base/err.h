@@ -11,7 +11,7 @@ enum vv_err {
 	VV_EIO = -3,       /* disk, network or system call failed */
 	VV_ENOENT = -4,    /* no such store, lineage, epoch, region, object */
 	VV_EDAMAGED = -5,  /* stored bytes are not those that were written */
-	VV_EBUSY = -6,     /* another process holds it */
+	VV_EBUSY = -6,     /* another process holds it, or changes it now */
 	VV_EMISMATCH = -7, /* the stored data does not match the request */
 	VV_ENOSPC = -8,
 	VV_ENOTSUP = -9,   /* not built in, or not possible on this kind of store */
