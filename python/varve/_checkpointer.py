@@ -6,6 +6,7 @@ import ctypes
 import functools
 import itertools
 import json
+import math
 import operator
 import os
 import sys
@@ -18,7 +19,7 @@ import torch.distributed as dist
 from ._declare import MAX_DIMS, Memory, memory_of
 from ._native import LATEST, Damaged, Invalid, Mismatch, NotFound, RegionInfo, check, encode, native
 from ._session import DoneFunction, Group, Session, alone
-from ._tensors import BY_DTYPE, Layout, View, view_of
+from ._tensors import BY_DTYPE, Layout, View, allocate, view_of
 from ._tree import Decoder, Encoder, Kept, leaves_of
 
 _MEMORY = typing.cast("typing.Callable[[tuple], Memory]", functools.partial(tuple.__new__, Memory))  # Memory._make in C
@@ -324,7 +325,8 @@ class Filling:
             for i in leaves:
                 self.tensors[i] = self._mine[self.stored.view(i).path]
             return
-        buffer = torch.empty(info.bytes, dtype=torch.uint8, device=self._device(self.stored.view(leaves[0])))
+        device = self._device(self.stored.view(leaves[0]))
+        buffer = allocate(torch.empty, info.bytes, info.bytes, dtype=torch.uint8, device=device)
         self.memory[region] = Memory(buffer.data_ptr(), info.type, shape, "", None, buffer)
         made: dict[tuple, torch.Tensor] = {}
         for i in leaves:
@@ -369,9 +371,10 @@ class Filling:
                 raise ValueError("objects are not stored")
             if mine is not None and (mine.dtype, mine.shape) != (wanted, shape):
                 raise Mismatch(f"array '{path}' is {mine.dtype} {list(mine.shape)}, in {self.stored.where} it is {wanted} {list(shape)}")
-            to = mine if mine is not None and mine.flags.c_contiguous and mine.flags.writeable else numpy.empty(shape, wanted)
-            if to.nbytes != info.bytes:
+            if math.prod(shape) * wanted.itemsize != info.bytes:
                 raise ValueError(f"array '{path}' has another size")
+            in_place = mine is not None and mine.flags.c_contiguous and mine.flags.writeable
+            to = mine if in_place else allocate(numpy.empty, info.bytes, shape, wanted)
             self.memory[region] = memory_of(region, to)
             if mine is not None and mine.flags.writeable and to is not mine:
                 self.copies.append((mine, to))

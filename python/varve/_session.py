@@ -1,6 +1,7 @@
 """A session: the only writer of a lineage."""
 from __future__ import annotations
 
+import collections
 import collections.abc
 import ctypes
 import functools
@@ -69,7 +70,7 @@ class _Handle:
         self.texts: dict[str, _values.Buffer] = {}
         self.lock = threading.RLock()  # of calls that consist of several calls of the library
         self.change = threading.Condition()
-        self.inside = 0
+        self.inside: collections.Counter[int] = collections.Counter()  # calls in progress, by thread
         self.is_closing = self.is_closed = False
         self._open = iter([pointer])  # varve_close takes the pointer from here, once
         self._results: list[int] = []  # of varve_close
@@ -81,20 +82,26 @@ class _Handle:
         with self.change:
             if self.is_closing:
                 raise Invalid(f"{self.about} is closed; open another one")
-            self.inside += 1
+            self.inside[threading.get_ident()] += 1
         return self.pointer
 
     def __exit__(self, *_: object) -> None:
         with self.change:
-            self.inside -= 1
+            self.inside[threading.get_ident()] -= 1
             self.change.notify_all()
+
+    def check_outside(self) -> None:
+        """A handler of a signal has interrupted a call of its own thread, which goes on only after the handler."""
+        if self.inside[threading.get_ident()]:
+            raise Invalid(f"{self.about}: close() in a signal handler, in the midst of another call of this session; let the handler set a "
+                          f"flag, or raise an exception")
 
     def close(self) -> None:
         """Lets calls of other threads end, then closes. Where a KeyboardInterrupt ends it, another call goes on."""
         if self.pid == os.getpid():
             with self.change:
                 self.is_closing = True
-                while self.inside:
+                while any(self.inside.values()):
                     self.change.wait()
         # one step for Python: no signal comes between the call and its result
         self.group.call(self._results.extend, map(native().varve_close, self._open))
@@ -596,6 +603,8 @@ class Session(Parts, collections.abc.MutableMapping):
         """Waits for the last epoch, and closes the session. Raises the error of the last epoch if no call has raised it yet."""
         if not self._finish.alive:
             return
+        if self._handle.pid == os.getpid():
+            self._handle.check_outside()
         if self._done and self._handle.pid == os.getpid():
             self._done.end()
         try:

@@ -9,6 +9,7 @@ import typing
 import torch
 
 from ._declare import MAX_DIMS, Memory
+from ._native import NoMemory
 from ._tree import Refused, dtype_of
 
 _LONGEST = 1023
@@ -268,6 +269,14 @@ def _around(groups: list[list[_Place]], p: _Place) -> list[_Place] | None:
     return None
 
 
+def allocate(make: typing.Callable[..., typing.Any], size: int, *arguments: typing.Any, **more: typing.Any) -> typing.Any:
+    """New memory of so many bytes. A lack of memory is no damage: older epochs need as much."""
+    try:
+        return make(*arguments, **more)
+    except (RuntimeError, MemoryError) as e:
+        raise NoMemory(f"no memory for {size} bytes of the epoch: {e}; free some, and restart again") from None
+
+
 def view_of(buffer: torch.Tensor, view: View) -> torch.Tensor:
     """The tensor of a view in the bytes of its region. Raises ValueError if they are not its bytes."""
     dtype = dtype_of(view.dtype)
@@ -279,5 +288,5 @@ def view_of(buffer: torch.Tensor, view: View) -> torch.Tensor:
         raise ValueError(f"'{view.path}' is not inside its region")
     part = buffer[view.offset:view.offset + span]
     if part.data_ptr() % size or part.storage_offset() % size:
-        part = part.clone()  # of bytes that tensors of several types share
+        part = allocate(part.clone, span)  # of bytes that tensors of several types share
     return part.view(dtype).as_strided(view.shape, view.stride)

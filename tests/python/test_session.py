@@ -349,6 +349,34 @@ varve.open(sys.argv[1], 'l').close()
         done = python(text, self.store, timeout=100)
         self.assertEqual((done.stdout, done.stderr), ("interrupted\n[(1, None), (2, None)]\n", ""))
 
+    def test_close_in_handler(self):
+        """A handler of a signal cannot wait for the call that it interrupts. The session goes on."""
+        text = """
+import os, sys, signal, varve
+from varve import _native
+v, told, real = varve.open(sys.argv[1], 'l', mode='sync'), [], _native.native().varve_checkpoint
+def handler(number, frame):
+    try:
+        v.close()
+    except varve.Error as e:
+        print(type(e).__name__, 'let the handler set a flag' in str(e))
+def checkpoint(pointer):
+    os.kill(os.getpid(), signal.SIGALRM)
+    return real(pointer)
+signal.signal(signal.SIGALRM, handler)
+v.on_done(lambda epoch, error: told.append(epoch))
+v['n'] = 1
+_native.native().varve_checkpoint = checkpoint
+v.checkpoint()
+_native.native().varve_checkpoint = real
+v.checkpoint()
+v.close()
+print(told)
+os.kill(os.getpid(), signal.SIGALRM)
+"""
+        done = python(text, self.store, timeout=100)
+        self.assertEqual((done.stdout, done.stderr), ("Invalid True\n[1, 2]\n", ""))
+
     def test_forgotten(self):
         v = varve.open(self.store, "l")
         v["x"] = np.arange(5)

@@ -584,6 +584,35 @@ class Damage(Case):
         self.assertEqual((ck.epoch, program.state["text"], len(program.state["losses"]), len(heard)), (1, "needle2", 2, 1))
         self.assertEqual(ck.checkpoint(), 3)
 
+    def test_no_memory(self):
+        """It is no damage: no older epoch is restored."""
+        program, empty = Program(OPTIMIZERS["Adam"]), torch.empty
+        ck = self.open()
+        program.protect(ck)
+        for _ in range(2):
+            program.train(2)
+            ck.checkpoint()
+        ck.close()
+
+        def refuse(*size, **more):
+            if more.get("dtype") is torch.uint8 and size[0]:
+                raise RuntimeError("out of memory")
+            return empty(*size, **more)
+        ck = self.open()
+        Program(OPTIMIZERS["Adam"]).protect(ck)
+        with unittest.mock.patch.object(_checkpointer.torch, "empty", refuse):
+            with self.assertRaisesRegex(varve.NoMemory, "no memory for [0-9]+ bytes of the epoch: out of memory; free some"):
+                ck.restart()
+            with self.assertRaises(varve.NoMemory):
+                varve.torch.load(self.place())
+        self.assertTrue(ck.restart())
+        self.assertEqual(ck.epoch, 2)
+
+    def test_no_memory_for_array(self):
+        varve.torch.save({"a": np.zeros(1000)}, self.place())
+        with unittest.mock.patch.object(np, "empty", side_effect=MemoryError("no memory")), self.assertRaises(varve.NoMemory):
+            varve.torch.load(self.place())
+
     def test_hostile_texts(self):
         """Any text may stand in a store. Nothing of it is executed, and each is Damaged, or a value."""
         expected = {"a": torch.arange(12.0).reshape(3, 4).t(), "n": np.arange(3), "x": [(1, b"a"), torch.float32]}
