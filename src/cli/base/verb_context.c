@@ -6,6 +6,7 @@
 #include "engine/options.h"
 #include "engine/context.h"
 #include "engine/session/session.h"
+#include "engine/tiers/tiers.h"
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -102,7 +103,10 @@ int vv_verb_context_open_session(const struct vv_verb_context *job, const char *
 	struct varve_comm plug;
 	int rc = job->ranks ? job->ranks->plug(varve_timeout(NULL), &plug) : 0;
 
-	return rc ? rc : vv_session_open(job->ranks ? &plug : NULL, url, lineage, "tracker=digest", out);
+	rc = rc ? rc : vv_session_open(job->ranks ? &plug : NULL, url, lineage, "tracker=digest", out);
+	if (rc == 0)
+		vv_tiers_ignore_last(*out);
+	return rc;
 }
 
 int vv_verb_context_close_session(struct varve *v, int rc)

@@ -572,6 +572,14 @@ void vv_tiers_finish(struct varve *v, bool together)
 		finish_local(v, together, end);
 }
 
+void vv_tiers_ignore_last(struct varve *v)
+{
+	struct vv_tiers *t = vv_tiers_of(v);
+
+	for (size_t i = 0; t && i < t->n; i++)
+		t->list.v[i].last = false;
+}
+
 static void end_threads(struct vv_tiers *t)
 {
 	sigset_t mask;
