@@ -37,6 +37,10 @@ static int recover(struct vv_lineage *lin)
 		}
 		vv_commit_fini(&c);
 		vv_mem_free(p);
+		if (rc == VV_EDAMAGED || rc == VV_ENOENT) { /* an older record has the same identity */
+			vv_err_clear();
+			rc = 0;
+		}
 		if (rc || lin->recovered)
 			return rc ? rc : 1;
 	}

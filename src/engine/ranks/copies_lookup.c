@@ -1,4 +1,5 @@
 #include "engine/ranks/copies_lookup.h"
+#include "engine/read/salvage.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/search.h"
@@ -73,8 +74,10 @@ static bool among(const uint64_t *home, size_t n, uint64_t layer)
 	return n && bsearch(&layer, home, n, sizeof(*home), by_number);
 }
 
-/* Reads the entries of one layer for these layers. An unreadable layer has none. */
-static int ask_layer(const struct vv_lineage *lin, uint64_t layer, const uint64_t *home, size_t n, struct vv_copies_lookup *out)
+/* Reads the entries of one layer for these layers. An unreadable layer has none; one that cannot be
+ * reached may have some. */
+static int ask_layer(const struct vv_lineage *lin, uint64_t layer, const uint64_t *home, size_t n, struct vv_copies_lookup *out,
+		     struct vv_warned *warned)
 {
 	struct vv_layer_file *f = NULL;
 	struct vv_copies_section c = { 0 };
@@ -91,12 +94,12 @@ static int ask_layer(const struct vv_lineage *lin, uint64_t layer, const uint64_
 	}
 	vv_layer_file_close(f);
 	vv_copies_section_fini(&c);
+	vv_salvage_note_outage(warned, rc);
 	return rc == VV_ENOMEM ? rc : 0;
 }
 
-/* Collects the entries of this store's layers for the layers home[0..n-1] (ascending). Unreadable
- * layers have none. */
-static int collect(const struct vv_lineage *lin, const uint64_t *home, size_t n, struct vv_copies_lookup *out)
+/* Collects the entries of this store's layers for the layers home[0..n-1] (ascending). */
+static int collect(const struct vv_lineage *lin, const uint64_t *home, size_t n, struct vv_copies_lookup *out, struct vv_warned *warned)
 {
 	struct vv_listing l = { 0 };
 	size_t k = 0;
@@ -106,7 +109,7 @@ static int collect(const struct vv_lineage *lin, const uint64_t *home, size_t n,
 		while (k < n && vv_run_epoch(home[k]) < vv_run_epoch(l.layer[i].layer))
 			k++;
 		if (k < n && vv_run_epoch(home[k]) == vv_run_epoch(l.layer[i].layer))
-			rc = ask_layer(lin, l.layer[i].layer, home, n, out);
+			rc = ask_layer(lin, l.layer[i].layer, home, n, out, warned);
 	}
 	vv_catalog_listing_fini(&l);
 	return rc;
@@ -184,7 +187,8 @@ static int check(const struct vv_other_copy *x, uint32_t rank)
 	return vv_err_set(VV_EPEER, "rank %u tells of a copy that cannot be", rank);
 }
 
-int vv_copies_lookup_exchange(struct vv_group *g, int rc, const struct vv_lineage *lin, uint64_t *home, size_t n, struct vv_copies_lookup *out)
+int vv_copies_lookup_exchange(struct vv_group *g, int rc, const struct vv_lineage *lin, uint64_t *home, size_t n, struct vv_copies_lookup *out,
+			      struct vv_warned *warned)
 {
 	struct vv_copies_lookup mine = { 0 };
 	struct vv_exchange m = { 0 };
@@ -193,7 +197,7 @@ int vv_copies_lookup_exchange(struct vv_group *g, int rc, const struct vv_lineag
 
 	rc = gather_homes(g, rc, home, n, &all, &n_all);
 	if (rc == 0 && vv_group_leads_storage_node(g))
-		rc = collect(lin, all, n_all, &mine);
+		rc = collect(lin, all, n_all, &mine, warned);
 	rc = vv_exchange_gather(&m, g, rc, mine.v, mine.n * sizeof(*mine.v), VV_MAX_PAYLOAD);
 	for (uint32_t r = 0; rc == 0 && r < g->size; r++)
 		for (size_t i = 0; rc == 0 && i < m.in_len[r] / sizeof(*mine.v); i++) {

@@ -560,7 +560,7 @@ static int try_copies(struct fetch *f)
 	rc = rc || home ? rc : VV_ENOMEM;
 	for (size_t i = 0; home && i < f->bad.n; i++)
 		home[i] = f->bad.v[i].home;
-	rc = vv_copies_lookup_exchange(f->g, rc, f->lin, home, f->bad.n, &a);
+	rc = vv_copies_lookup_exchange(f->g, rc, f->lin, home, f->bad.n, &a, &f->warned);
 	vv_mem_free(home);
 	if (rc == 0)
 		rc = try_next(f, &a);

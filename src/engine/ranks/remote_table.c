@@ -242,7 +242,8 @@ static int load_here(struct vv_context *ctx, struct asking *ask, bool elsewhere,
 		rc = vv_run_table_load(&ctx->lineage, ask->epoch, ask->rank[i], NULL, &ask->out[i]);
 		if ((rc != VV_EDAMAGED && rc != VV_EIO) || !elsewhere)
 			continue;
-		vv_err_save(rc, &ask->why);
+		if (ask->why.code != VV_EIO) /* a layer of another node is missing here; one that cannot be reached may be intact */
+			vv_err_save(rc, &ask->why);
 		++*miss;
 		rc = 0;
 	}

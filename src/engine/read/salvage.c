@@ -43,9 +43,9 @@ struct salvage_reader {
 	struct vv_warned *warned;
 };
 
-static void note_outage(struct vv_warned *w, int rc)
+void vv_salvage_note_outage(struct vv_warned *w, int rc)
 {
-	if (rc == VV_EIO && !w->outage.code)
+	if ((rc == VV_EIO || rc == VV_EDENIED) && !w->outage.code)
 		vv_err_save(rc, &w->outage);
 }
 
@@ -62,7 +62,7 @@ static int load_block(struct salvage_reader *r, size_t k)
 	if (!r->raw)
 		return VV_ENOMEM;
 	rc = vv_layer_file_read_block(r->f, k, r->raw, r->raw + b->raw_len);
-	note_outage(r->warned, rc);
+	vv_salvage_note_outage(r->warned, rc);
 	r->whole = rc == 0;
 	r->there = rc == 0 || (rc == VV_EDAMAGED && b->codec == 0);
 	return rc == VV_ENOMEM ? rc : 0;
@@ -169,7 +169,7 @@ static int take_layer(const struct vv_lineage *lin, const struct vv_salvage_need
 	int rc = vv_layer_file_open(lin, need->layer, VV_LAYER_FILE_BLOCKS, &r.f);
 	bool open = rc == 0;
 
-	note_outage(warned, rc);
+	vv_salvage_note_outage(warned, rc);
 	if (rc && rc != VV_ENOMEM) {
 		if (vv_salvage_is_first_warning(warned, need->layer))
 			vv_log_warn("%s; looking for other copies", vv_err_last());

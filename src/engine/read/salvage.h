@@ -29,6 +29,8 @@ struct vv_warned { /* layers with a warning */
 	struct vv_err_state outage;
 };
 
+/* Keeps the error of the last call if it says that something cannot be reached. */
+void vv_salvage_note_outage(struct vv_warned *w, int rc);
 void vv_salvage_fini(struct vv_salvage_needs *n);
 int vv_salvage_add(struct vv_salvage_needs *n, const struct vv_salvage_need *need);
 /* Bytes from..to of a need, as a need. */

@@ -459,7 +459,7 @@ static int ask_for_list(struct varve *v, uint64_t epoch, struct list_query *q)
 
 	if (rc == 0)
 		rc = read_list(v, epoch, q);
-	else if (lacks)
+	if (rc && (rc == VV_EDAMAGED || lacks))
 		rc = vv_tiers_restart_read(v, epoch, rc, read_list, q);
 	return rc ? rc : 1;
 }
@@ -469,9 +469,9 @@ static int ask_latest(struct varve *v, struct list_query *q)
 {
 	struct vv_err_state first = { 0 };
 	uint64_t epoch = UINT64_MAX;
-	int rc;
+	int rc = vv_tiers_restart_ask(v);
 
-	for (;;) {
+	while (rc == 0) {
 		rc = find_newest(v, epoch, &epoch);
 		if (rc)
 			return rc;
@@ -482,7 +482,9 @@ static int ask_latest(struct varve *v, struct list_query *q)
 			return rc;
 		if (!first.code)
 			vv_err_save(rc, &first);
+		rc = 0;
 	}
+	return rc;
 }
 
 int varve_list_share(varve *v, uint64_t epoch, const char *name, uint64_t *share, uint64_t *total)

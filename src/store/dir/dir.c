@@ -49,20 +49,20 @@ static void undo_mkdir(struct vv_dir *d, const char *path)
 int vv_dir_make_parents(struct vv_dir *d, char *path)
 {
 	for (char *p = path + strlen(d->root) + 1; (p = strchr(p, '/')); p++) {
+		bool made;
 		int rc;
 
 		*p = '\0';
 		rc = d->fs->mkdir(d->fs, path, 0777);
-		if (rc == 0) {
+		made = rc == 0;
+		if (made || errno == EEXIST) { /* another process may have made it, and may not have made it durable */
 			char *slash = strrchr(path, '/');
 
 			*slash = '\0';
 			rc = d->fs->fsync_dir(d->fs, path);
 			*slash = '/';
-			if (rc < 0)
+			if (rc < 0 && made)
 				undo_mkdir(d, path);
-		} else if (errno == EEXIST) {
-			rc = 0;
 		}
 		if (rc < 0)
 			return vv_fd_identity_err(errno, "cannot make directory '%s'", path);
