@@ -57,6 +57,7 @@ void vv_parity_sets_fini(struct vv_parity_sets *s)
 {
 	vv_mem_free(s->v);
 	vv_mem_free(s->domain);
+	vv_mem_free(s->chain);
 	*s = (struct vv_parity_sets){ 0 };
 }
 
@@ -418,6 +419,56 @@ int vv_parity_sets_load(const struct vv_parity_sets *s, uint64_t epoch, struct v
 	return 0;
 }
 
+/* ---- where chains are ------------------------------------------------------------------------ */
+
+static int begin_chains(struct vv_parity_sets *s)
+{
+	s->n_chains = 0;
+	s->seen = 0;
+	for (size_t i = 0; i < s->n; i++) {
+		uint32_t rank = vv_run_rank(s->v[i].layer), ranks = s->v[i].ranks > rank ? s->v[i].ranks : rank + 1;
+
+		s->n_chains = ranks > s->n_chains ? ranks : s->n_chains;
+	}
+	vv_mem_free(s->chain);
+	s->chain = vv_mem_new(s->n_chains, sizeof(*s->chain));
+	for (uint32_t r = 0; s->chain && r < s->n_chains; r++)
+		s->chain[r] = VV_PARITY_NO_PLACE;
+	return s->chain ? 0 : VV_ENOMEM;
+}
+
+static bool holds(const struct vv_parity_sets *s, uint64_t layer, uint32_t place)
+{
+	struct vv_parity_holder key = { layer, 0, place };
+	size_t i;
+
+	VV_SEARCH(i, 0, s->n, by_object(&s->v[i], &key) < 0);
+	return i < s->n && by_object(&s->v[i], &key) == 0;
+}
+
+/* The layers of epochs below this one. If several places hold a layer, the place of its parent counts. */
+static void follow_chains(struct vv_parity_sets *s, uint64_t epoch)
+{
+	for (; s->seen < s->n && vv_run_epoch(s->v[s->seen].layer) < epoch; s->seen++) {
+		const struct vv_parity_holder *h = &s->v[s->seen];
+		uint32_t *place = &s->chain[vv_run_rank(h->layer)];
+
+		if (!h->ranks && !holds(s, h->layer, *place))
+			*place = h->place;
+	}
+}
+
+/* The places that lost layers of a set have now. */
+static void continue_chains(struct vv_parity_sets *s, const struct vv_parity_job *j)
+{
+	for (size_t i = 0; i < j->head.n_layers; i++) {
+		const struct vv_parity_object *o = &j->data[i];
+
+		if (j->head.layer[i].rank < s->n_chains && o->wanted && !o->there)
+			s->chain[j->head.layer[i].rank] = o->to;
+	}
+}
+
 /* ---- rebuilding ------------------------------------------------------------------------------ */
 
 void vv_parity_sets_scheme(unsigned k, unsigned m, char out[VV_PARITY_SCHEME])
@@ -480,19 +531,28 @@ static bool is_taken(const struct vv_parity_sets *s, const struct vv_parity_job 
 	return false;
 }
 
-/* The place of the member's other object, or its own place now, or the first one in a domain that has
- * nothing of other members. So the set bears as many losses as before, if there are enough domains. */
+/* May the member's objects go there? The place of its parent may not be known. */
+static bool is_free(const struct vv_parity_sets *s, const struct vv_parity_job *j, size_t i, uint32_t place)
+{
+	return place < s->places && s->domain[place] != VV_PARITY_NO_PLACE && !is_taken(s, j, i, s->domain[place]);
+}
+
+/* The place of the member's other object, or of the rank's layer before: a delta is read together with
+ * its parents. Else the rank's own place now, or the first one in a domain that has nothing of other
+ * members. So the set bears as many losses as before, if there are enough domains. */
 static uint32_t choose_place(const struct vv_parity_sets *s, const struct vv_parity_job *j, size_t i)
 {
-	uint32_t home;
+	uint32_t home, rank = j->head.layer[i].rank, parent = rank < s->n_chains ? s->chain[rank] : VV_PARITY_NO_PLACE;
 
 	if (j->data[i].there || j->parity[i].there)
 		return j->data[i].there ? j->data[i].place : j->parity[i].place;
+	if (is_free(s, j, i, parent))
+		return parent;
 	home = s->target(s->arg, j->head.epoch, &j->head.layer[i]);
 	if (!is_taken(s, j, i, s->domain[home]))
 		return home;
 	for (uint32_t p = 0; p < s->places; p++)
-		if (s->domain[p] != VV_PARITY_NO_PLACE && !is_taken(s, j, i, s->domain[p]))
+		if (is_free(s, j, i, p))
 			return p;
 	return home;
 }
@@ -549,26 +609,34 @@ static int go_on_after(const struct vv_parity_sets *s, int rc, struct vv_err_sta
 	return rc && s->io.group && s->io.group->comm->broken ? rc : 0;
 }
 
-static int rebuild_epoch(const struct vv_parity_sets *s, uint64_t epoch, bool scan, struct vv_parity_report *out, struct vv_err_state *first)
+static int rebuild_epoch(struct vv_parity_sets *s, uint64_t epoch, bool scan, struct vv_parity_report *out, struct vv_err_state *first)
 {
 	struct vv_parity_job *j = NULL;
 	size_t n = 0;
 	int rc = go_on_after(s, vv_parity_sets_load(s, epoch, &j, &n), first);
 
+	follow_chains(s, epoch);
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		rc = go_on_after(s, rebuild_set(s, &j[i], scan, out), first);
-	for (size_t i = 0; i < n; i++)
+	follow_chains(s, epoch + 1);
+	for (size_t i = 0; i < n; i++) {
+		continue_chains(s, &j[i]);
 		vv_parity_job_fini(&j[i]);
+	}
 	vv_mem_free(j);
 	return rc;
 }
 
-int vv_parity_sets_rebuild(const struct vv_parity_sets *s, uint64_t last, bool scan, struct vv_parity_report *out)
+int vv_parity_sets_rebuild(struct vv_parity_sets *s, uint64_t last, bool scan, struct vv_parity_report *out)
 {
 	struct vv_err_state first = { 0 };
 	size_t missing = 0;
-	int rc = 0;
+	int rc = begin_chains(s);
 
+	if (s->io.group)
+		rc = vv_group_agree(s->io.group, s->io.group->comm, rc);
+	if (rc)
+		return rc;
 	for (uint64_t e = vv_parity_sets_next(s, 0); rc == 0 && e && e <= last; e = vv_parity_sets_next(s, e)) {
 		bool wanted = vv_parity_sets_epoch(s, e, &missing) && (missing || scan);
 

@@ -18,13 +18,17 @@ struct vv_parity_sets {
 	struct vv_parity_io io;
 	struct vv_parity_holder *v; /* by epoch, layers before parity, then by rank and place */
 	size_t n, cap;
-	/* Where lost objects go: the place for a rank of the epoch, by the storage node that it had. If
-	 * its failure domain has a part of the same set, they go to a domain that has none. */
+	/* Where lost objects go: the place for a rank of the epoch, by the storage node that it had,
+	 * unless an older layer of the rank has a place. If the failure domain of either has a part of
+	 * the same set, they go to a domain that has none. */
 	uint32_t (*target)(void *arg, uint64_t epoch, const struct vv_parity_layer *l);
 	/* After the sets of an epoch: places that lack its commit record get it. */
 	int (*spread)(void *arg, uint64_t epoch, bool rebuilt);
 	void *arg;
 	uint32_t places, *domain; /* of each place: its failure domain, or VV_PARITY_NO_PLACE */
+	/* During a rebuild, of each rank: the place of its newest layer so far, or VV_PARITY_NO_PLACE. */
+	uint32_t n_chains, *chain;
+	size_t seen; /* holders that `chain` takes into account */
 };
 
 struct vv_parity_report {
@@ -54,7 +58,7 @@ int vv_parity_sets_load(const struct vv_parity_sets *s, uint64_t epoch, struct v
 /* Writes the missing objects of all epochs up to `last`; with `scan` also those with damaged blocks.
  * Sets that cannot be made again are added to the report, and are no error. If a store fails, the
  * other sets are made all the same; the result is the first error. */
-int vv_parity_sets_rebuild(const struct vv_parity_sets *s, uint64_t last, bool scan, struct vv_parity_report *out);
+int vv_parity_sets_rebuild(struct vv_parity_sets *s, uint64_t last, bool scan, struct vv_parity_report *out);
 void vv_parity_sets_free_report(struct vv_parity_report *r);
 /* "partner", "xor:8" or "rs:6+2" */
 enum { VV_PARITY_SCHEME = 32 };

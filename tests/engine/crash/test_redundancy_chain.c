@@ -1,0 +1,157 @@
+// ctest: TIMEOUT 120 COST 4
+/* The stores of two ranks are lost, and the job that brings them back is killed halfway. The next job gives the two ranks each other's
+ * new store. A delta is read together with its parents, so the layers of a rank all go to one store: the newest epoch is restored. */
+#include "base/test_point.h"
+#include "engine/lineage/layer_file.h"
+#include "support/hosts.h"
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+
+/* A full table of so many runs is longer than four more layers: all epochs but the first are deltas. */
+enum { RANKS = 4, FIRST = 2, SECOND = 3, EPOCHS = 5, RUNS = 6000, CONTENTS = 50 };
+
+struct job {
+	struct hosts *r;
+	int want, end; /* the epoch that a restart finds, and the last one that is written */
+	int made;      /* epochs that are rebuilt before the job is killed; 0: it is not killed */
+};
+
+static atomic_int countdown;
+
+static void strike(const char *name)
+{
+	int left = strcmp(name, "parity made") == 0 ? atomic_fetch_sub(&countdown, 1) : 2;
+
+	if (left == 1)
+		kill(getpid(), SIGKILL);
+	while (left < 1)
+		pause();
+}
+
+/* Neighbours differ. Each epoch changes a page. */
+static uint32_t content(uint32_t rank, int epoch, int i)
+{
+	return i < epoch ? 1000 * (rank + 1) + (uint32_t)i : 1 + (uint32_t)(i * 7 % CONTENTS);
+}
+
+static void set(uint8_t *p, uint32_t rank, int epoch)
+{
+	for (int i = 0; i < RUNS; i++)
+		pages_fill(content(rank, epoch, i), p + (size_t)i * PAGE, PAGE);
+}
+
+static void check(const uint8_t *p, uint32_t rank, int epoch)
+{
+	uint8_t want[PAGE];
+
+	for (int i = 0; i < RUNS; i++) {
+		pages_fill(content(rank, epoch, i), want, PAGE);
+		CHECK(memcmp(want, p + (size_t)i * PAGE, PAGE) == 0);
+	}
+}
+
+static void live(const struct varve_comm *comm, void *arg)
+{
+	const struct job *j = arg;
+	varve *v = hosts_open(j->r, comm);
+	uint8_t *p = varve_alloc(v, "p", (size_t)RUNS * PAGE);
+
+	CHECK_EQ(varve_restart(v, VARVE_LATEST), j->want != 0);
+	CHECK_EQ(varve_epoch(v), (uint64_t)j->want);
+	if (j->want)
+		check(p, comm->rank, j->want);
+	for (int e = j->want + 1; e <= j->end; e++) {
+		set(p, comm->rank, e);
+		OK(varve_checkpoint(v));
+		OK(varve_wait(v, varve_epoch(v)));
+	}
+	OK(varve_close(v));
+}
+
+/* In a child, which may be killed. */
+static void run_job(struct job *j)
+{
+	int status = 0;
+	pid_t child = fork();
+
+	if (child == 0) {
+		atomic_store(&countdown, RANKS * j->made + 1);
+		vv_stage_hook = j->made ? strike : NULL;
+		threadcomm_run(RANKS, live, j);
+		_exit(0);
+	}
+	MUST(child > 0 && waitpid(child, &status, 0) == child);
+	MUST(WIFSIGNALED(status) ? j->made && WTERMSIG(status) == SIGKILL : !j->made && WEXITSTATUS(status) == 0);
+}
+
+static void check_deltas(const struct hosts *r, uint32_t place, uint32_t rank)
+{
+	struct vv_store_options opt = { 0 };
+	char path[PLACE_MAX + 16];
+	struct vv_store *store = NULL;
+	struct vv_lineage lin;
+
+	snprintf(path, sizeof(path), "%s/p%u", r->store, place);
+	OK(vv_store_open(path, &opt, &store));
+	OK(vv_catalog_open(store, "job", false, &lin));
+	for (uint64_t e = 1; e <= EPOCHS; e++) {
+		struct vv_layer_file *f = NULL;
+
+		OK(vv_layer_file_open(&lin, vv_run_layer(e, rank), VV_LAYER_FILE_HEAD, &f));
+		CHECK_EQ(f->head.parent, e - 1);
+		vv_layer_file_close(f);
+	}
+	vv_store_close(store);
+}
+
+static void place_of(const struct hosts *r, const char *name, char out[PLACE_MAX + 16])
+{
+	snprintf(out, PLACE_MAX + 16, "%s/%s", r->store, name);
+}
+
+static void exchange(const struct hosts *r)
+{
+	static const char *const from[] = { "p2", "p3", "other" }, *const to[] = { "other", "p2", "p3" };
+	char a[PLACE_MAX + 16], b[PLACE_MAX + 16];
+
+	for (int i = 0; i < 3; i++) {
+		place_of(r, from[i], a);
+		place_of(r, to[i], b);
+		MUST(rename(a, b) == 0);
+	}
+}
+
+static void lose(const struct hosts *r, const char *name)
+{
+	char path[PLACE_MAX + 16];
+
+	place_of(r, name, path);
+	place_remove(path);
+}
+
+static void killed_after(int made)
+{
+	struct job j = { .r = hosts_new(RANKS, 400 + (uint64_t)made, "mode=sync redundancy=rs:2+2 failure-domain=store log=error"), .end = EPOCHS };
+
+	run_job(&j);
+	check_deltas(j.r, FIRST, FIRST);
+	lose(j.r, "p2");
+	lose(j.r, "p3");
+	j.want = EPOCHS;
+	j.made = made;
+	run_job(&j);
+	exchange(j.r);
+	j.made = 0;
+	run_job(&j);
+	check_deltas(j.r, SECOND, FIRST);
+	check_deltas(j.r, FIRST, SECOND);
+	hosts_end(j.r);
+}
+
+int main(void)
+{
+	for (int made = 1; made < EPOCHS; made++)
+		killed_after(made);
+	return 0;
+}
