@@ -47,7 +47,7 @@ uint64_t vv_mem_available(void);
 /* The memory that a control group leaves: its limit, less the used memory that cannot be reclaimed.
  * At least 1; UINT64_MAX: no limit is known. group: its folder. */
 uint64_t vv_mem_left_in_group(const char *group);
-enum { VV_MEM_SMALL = 64 << 20 }; /* bytes that no one asks the kernel about */
+enum { VV_MEM_SMALL = 64 << 20 }; /* so many bytes are always taken to be available */
 /* VV_ENOMEM, with the error set, if n bytes are not small and more than *available. At first
  * *available is 0; it is measured when it is needed. */
 int vv_mem_check_available(uint64_t n, uint64_t *available);

@@ -617,8 +617,8 @@ static bool again(struct run_watch *w)
 	return true;
 }
 
-/* A program that was killed leaves its lock in S3. The next writer may run on another machine, where
- * nobody can tell that the program is dead. */
+/* A program that was killed leaves its lock in S3. A later writer on another machine cannot tell that
+ * the program is dead. */
 static void release_lock(struct run_watch *w)
 {
 	struct vv_err_state error;

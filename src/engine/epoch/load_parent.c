@@ -5,7 +5,7 @@
  * content. So the ranks compare the eras of their epochs before they share content. */
 #include "engine/epoch/load_parent.h"
 #include "engine/lineage/run_table.h"
-#include "engine/epoch/former_content.h"
+#include "engine/epoch/parent_chunks.h"
 #include "engine/threads.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -177,7 +177,7 @@ int vv_load_parent_run(struct varve *v, int rc)
 	if (v->ctx.group && v->ctx.group->has_local_stores)
 		rc = compare_stores(v, rc);
 	if (rc == 0 && !v->tip.written_here && v->tip.epoch) {
-		vv_former_content_adopt(v);
+		vv_parent_chunks_adopt(v);
 		rc = vv_referenced_layers_load(v);
 	}
 	return rc;

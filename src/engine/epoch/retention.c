@@ -17,7 +17,7 @@
 #include "engine/upkeep/gc_ranks.h"
 #include "engine/ranks/group.h"
 #include "engine/grains/rehash.h"
-#include "engine/epoch/former_content.h"
+#include "engine/epoch/parent_chunks.h"
 #include "engine/memory/tiles.h"
 #include "engine/write/index_limit.h"
 #include "engine/write/referenced_layers.h"
@@ -29,7 +29,7 @@ int vv_retention_prune(struct varve *v)
 	int rc = vv_index_limit_prune(v);
 
 	if (rc)
-		vv_former_content_forget(v);
+		vv_parent_chunks_forget(v);
 	else
 		vv_rehash_after_gc(v);
 	return rc;
@@ -262,7 +262,7 @@ static int reclaim(struct varve *v)
 	if (rc) {
 		vv_err_save(rc, &error);
 		vv_referenced_layers_after_gc(v);
-		vv_former_content_forget(v);
+		vv_parent_chunks_forget(v);
 		return vv_err_restore(&error);
 	}
 	v->retention->bytes_total = report.bytes_after;
@@ -399,7 +399,7 @@ int vv_retention_reclaim(struct varve *v)
 		vv_log_warn("retention: gc: %s", vv_err_last());
 		vv_retention_forget(v);
 		vv_referenced_layers_after_gc(v);
-		vv_former_content_forget(v);
+		vv_parent_chunks_forget(v);
 		return 0;
 	}
 	v->retention->bytes_total = report.bytes_after;

@@ -7,7 +7,7 @@
 #include "engine/lineage/provenance.h"
 #include "engine/lineage/run_table.h"
 #include "engine/ranks/group.h"
-#include "engine/epoch/former_content.h"
+#include "engine/epoch/parent_chunks.h"
 #include "engine/tiers/tiers.h"
 #include "engine/tiers/tiers_restart.h"
 #include "engine/write/index_cache.h"
@@ -109,7 +109,7 @@ void vv_tip_step_back(struct varve *v, uint64_t epoch)
 	/* The failed epoch, as long as callers may ask for it. */
 	v->newest = newest;
 	v->tip.has_table = v->tip.all_read = false;
-	vv_former_content_forget(v);
+	vv_parent_chunks_forget(v);
 }
 
 void vv_tip_begin_after(struct varve *v, uint64_t epoch)

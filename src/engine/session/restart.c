@@ -18,7 +18,7 @@
 #include "engine/epoch/load_parent.h"
 #include "engine/session/redistribute.h"
 #include "engine/epoch/redundancy.h"
-#include "engine/epoch/former_content.h"
+#include "engine/epoch/parent_chunks.h"
 #include "engine/session/rehearse.h"
 #include "engine/epoch/retention.h"
 #include "engine/tiers/tiers_restart.h"
@@ -82,7 +82,7 @@ static int adopt_now(struct varve *v)
 {
 	int rc = vv_load_parent_run(v, 0);
 
-	return rc ? rc : vv_former_content_adopt_foreign(v);
+	return rc ? rc : vv_parent_chunks_adopt_foreign(v);
 }
 
 /* Do all ranks that know the epoch have the same era for it? */
@@ -109,7 +109,7 @@ static void forget_replaced(struct varve *v, uint64_t epoch, uint64_t token)
 		return;
 	vv_provenance_reset(&v->ctx.lineage);
 	vv_referenced_layers_fini(v->referenced);
-	vv_former_content_forget(v);
+	vv_parent_chunks_forget(v);
 }
 
 /* Is there a thread that can hash regions in grains after the return? */

@@ -1,4 +1,4 @@
-#include "engine/epoch/former_content.h"
+#include "engine/epoch/parent_chunks.h"
 #include "base/mem.h"
 #include "engine/grains/grain_sets.h"
 #include "engine/lineage/run_table.h"
@@ -96,7 +96,7 @@ static bool has_foreign(const struct vv_runs *runs, uint32_t rank)
 	return false;
 }
 
-int vv_former_content_adopt_foreign(struct varve *v)
+int vv_parent_chunks_adopt_foreign(struct varve *v)
 {
 	int rc = 0;
 
@@ -109,7 +109,7 @@ int vv_former_content_adopt_foreign(struct varve *v)
 	return rc;
 }
 
-void vv_former_content_adopt(struct varve *v)
+void vv_parent_chunks_adopt(struct varve *v)
 {
 	vv_tip_adopt(v);
 	for (size_t i = 0; i < v->n_regions; i++) {
@@ -125,7 +125,7 @@ void vv_former_content_adopt(struct varve *v)
 	}
 }
 
-void vv_former_content_forget(struct varve *v)
+void vv_parent_chunks_forget(struct varve *v)
 {
 	for (size_t i = 0; i < v->n_regions; i++) {
 		v->region[i]->fresh = true;
