@@ -464,7 +464,7 @@ static int allgather(struct vv_comm *c, const void *mine, void *all, size_t len)
 
 int vv_comm_allgather(struct vv_comm *c, const void *mine, void *all, size_t len)
 {
-	bool small = is_small(c, len, (size_t)c->plug.size + 1);
+	bool small = is_small(c, len, (size_t)c->plug.size + 1), own_small = is_small(c, len, 1);
 	uint8_t *there = c->small;
 	uint64_t got = 0;
 	int rc = enter(c, "allgather");
@@ -476,9 +476,9 @@ int vv_comm_allgather(struct vv_comm *c, const void *mine, void *all, size_t len
 		return 0;
 	}
 	c->sent += len * others(c);
-	if (small)
+	if (own_small) /* often a variable of the caller */
 		copy(there, mine, len);
-	rc = small ? allgather(c, there, there + len, len) : allgather(c, mine, all, len);
+	rc = allgather(c, own_small ? there : mine, small ? there + len : all, len);
 	if (rc)
 		return rc;
 	if (small)

@@ -10,8 +10,8 @@
 
 /* A rank that gives up cannot take back memory of an operation: the others may still read and write
  * it. So operations of up to this many bytes in all use memory of the comm; the caller's may be on
- * the stack. Memory of larger operations, and of every alltoallv, comes from the heap and is freed
- * by vv_comm_free. */
+ * the stack. So may a rank's own part of an allgather, up to this length. Memory of larger
+ * operations, and of every alltoallv, comes from the heap and is freed by vv_comm_free. */
 #define VV_COMM_SMALL 4096
 
 struct vv_comm {

@@ -191,6 +191,36 @@ static void one_is_late(const struct varve_comm *plug, void *arg)
 	vv_comm_close(c);
 }
 
+/* The same for its part of an allgather that is too large for the memory of the comm. */
+static void one_is_late_for_much(const struct varve_comm *plug, void *arg)
+{
+	enum { MUCH = VV_COMM_SMALL / 2 };
+	struct vv_comm *c = open_comm(plug, 0.1);
+	uint8_t mine[MUCH] = { plug->rank ? 7 : 5 }, *all = vv_mem_new(2, MUCH);
+	atomic_int *gone = arg;
+	void *op = NULL;
+	int rc;
+
+	if (plug->rank == 0) {
+		CHECK_EQ(vv_comm_allgather(c, mine, all, MUCH), VV_EPEER);
+		mine[0] = 99;
+		*gone = 1;
+		while (*gone == 1)
+			must_nap(1);
+	} else {
+		while (*gone == 0)
+			must_nap(1);
+		CHECK_EQ(plug->allgather(plug->ctx, mine, all, MUCH, &op), 0);
+		while ((rc = plug->test(plug->ctx, op)) == 0)
+			must_nap(1);
+		CHECK_EQ(rc, 1);
+		CHECK_EQ(all[0], 5);
+		*gone = 2;
+	}
+	vv_comm_free(c, all);
+	vv_comm_close(c);
+}
+
 /* Who looks seldom does not hold his own absence against the others. */
 static void look_seldom(const struct varve_comm *plug, void *arg)
 {
@@ -229,6 +259,9 @@ static void test_time(void)
 	threadcomm_run(5, one_stays_away, &five);
 	must_begin("a rank that comes late");
 	threadcomm_run(2, one_is_late, &flag);
+	must_begin("a rank that comes late for much");
+	flag = 0;
+	threadcomm_run(2, one_is_late_for_much, &flag);
 	must_begin("a rank that looks seldom");
 	flag = 0;
 	threadcomm_run(2, look_seldom, &flag);

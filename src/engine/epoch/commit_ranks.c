@@ -28,7 +28,7 @@ int vv_commit_ranks_init(struct varve *v)
 {
 	struct vv_commit_ranks *d = v->commit;
 
-	d->all = vv_mem_new(v->ctx.group->size, sizeof(*d->all));
+	d->all = vv_mem_new((size_t)v->ctx.group->size + 1, sizeof(*d->all));
 	d->decision = vv_mem_new(1, sizeof(*d->decision));
 	return d->all && d->decision ? 0 : VV_ENOMEM;
 }
@@ -177,12 +177,14 @@ static int conclude(struct varve *v, int rc)
 
 /* ---- phases ---------------------------------------------------------------------------------- */
 
-static int begin_reports(struct varve *v)
+static int begin_gather(struct varve *v, unsigned phase)
 {
 	struct vv_commit_ranks *d = v->commit;
+	struct vv_commit_report *mine = &d->all[v->ctx.group->size];
 
-	d->phase = REPORTS;
-	return vv_comm_begin_allgather(v->ctx.group->side, &d->own, d->all, sizeof(d->own), &d->op);
+	*mine = d->own;
+	d->phase = phase;
+	return vv_comm_begin_allgather(v->ctx.group->side, mine, d->all, sizeof(*mine), &d->op);
 }
 
 /* The rank that decides: the lowest rank that failed, or rank 0. */
@@ -262,8 +264,7 @@ static int begin_seals(struct varve *v)
 	d->own.rc = vv_shared_file_seal(&v->ctx);
 	vv_err_save((int)d->own.rc, &d->error);
 	vv_test_point("sealed");
-	d->phase = SEALS;
-	return vv_comm_begin_allgather(v->ctx.group->side, &d->own, d->all, sizeof(d->own), &d->op);
+	return begin_gather(v, SEALS);
 }
 
 static int next_phase(struct varve *v)
@@ -281,7 +282,7 @@ int vv_commit_ranks_step(struct varve *v, bool wait)
 	if (!d->pending)
 		return 1;
 	if (d->phase == 0)
-		rc = begin_reports(v);
+		rc = begin_gather(v, REPORTS);
 	while (rc == 0) {
 		rc = vv_comm_look(v->ctx.group->side, &d->op, wait);
 		if (rc == 0)

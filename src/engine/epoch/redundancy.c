@@ -169,7 +169,7 @@ int vv_redundancy_open(struct varve *v)
 
 void vv_redundancy_close(struct varve *v)
 {
-	vv_parity_ranks_fini(&of(v)->domains);
+	vv_parity_ranks_fini(&of(v)->domains, v->ctx.group);
 	vv_parity_sets_free_report(&of(v)->lost);
 }
 

@@ -14,12 +14,10 @@ int vv_exchange_new(struct vv_exchange *m, uint32_t ranks, size_t out)
 
 void vv_exchange_free(struct vv_exchange *m, const struct vv_group *g)
 {
-	struct vv_comm *c = g->side->broken ? g->side : g->comm;
-
-	vv_comm_free(c, m->out);
-	vv_comm_free(c, m->in);
-	vv_comm_free(c, m->out_len);
-	vv_comm_free(c, m->in_len);
+	vv_group_free(g, m->out);
+	vv_group_free(g, m->in);
+	vv_group_free(g, m->out_len);
+	vv_group_free(g, m->in_len);
 	*m = (struct vv_exchange){ 0 };
 }
 

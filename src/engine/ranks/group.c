@@ -7,16 +7,23 @@
 
 /* ---- the group ------------------------------------------------------------------------------- */
 
+void vv_group_free(const struct vv_group *g, void *p)
+{
+	vv_comm_free(g->side->broken ? g->side : g->comm, p);
+}
+
 void vv_group_close(struct vv_group *g)
 {
 	if (!g)
 		return;
+	if (g->comm && g->side) {
+		vv_group_free(g, g->storage_node);
+		vv_group_free(g, g->bundle.room);
+	}
 	vv_comm_close(g->side);
 	vv_comm_close(g->comm);
 	vv_owner_index_fini(&g->owners);
 	vv_mem_free(g->host);
-	vv_mem_free(g->storage_node);
-	vv_mem_free(g->bundle.room);
 	vv_mem_free(g->bundle.len);
 	vv_mem_free(g);
 }

@@ -8,9 +8,9 @@
 
 /* ---- failure domains ------------------------------------------------------------------------- */
 
-void vv_parity_ranks_fini(struct vv_parity_domains *d)
+void vv_parity_ranks_fini(struct vv_parity_domains *d, const struct vv_group *g)
 {
-	vv_mem_free(d->name);
+	vv_group_free(g, d->name);
 	vv_mem_free(d->first);
 	vv_mem_free(d->number);
 	d->name = NULL;

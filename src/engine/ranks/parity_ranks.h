@@ -15,7 +15,7 @@ struct vv_parity_domains {
 
 /* All ranks learn the failure domains of all. */
 int vv_parity_ranks_domains(struct vv_group *g, const char mine[VV_PARITY_DOMAIN], struct vv_parity_domains *out);
-void vv_parity_ranks_fini(struct vv_parity_domains *d);
+void vv_parity_ranks_fini(struct vv_parity_domains *d, const struct vv_group *g);
 /* Writes the parity of a committed epoch. since: see core/format/parity.h. */
 int vv_parity_ranks_protect(struct vv_context *ctx, struct vv_comm *c, const struct vv_parity_domains *d, uint64_t epoch, uint64_t since,
 			    struct vv_parity_built *out);
