@@ -6,6 +6,7 @@
 #include "engine/threads.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "core/ranks/request_rounds.h"
 #include "engine/ranks/copies_lookup.h"
 #include "engine/lineage/provenance.h"
 #include "engine/ranks/layer_holders.h"
@@ -322,6 +323,16 @@ struct remote_read_round {
 	size_t *first;
 };
 
+/* Advances the slice over the requests to rank `to` in this round. */
+static void choose_requests(struct fetch *f, uint32_t to, uint64_t round, uint64_t rounds)
+{
+	struct slice *s = &f->slice[to];
+	struct vv_request_rounds pair = { .from = f->g->rank, .to = to, .bytes = s->bytes, .rounds = rounds };
+
+	for (; s->next < s->end && vv_request_rounds_is_due(&pair, s->asked, f->remote.v[s->next].len, round); s->next++)
+		s->asked += f->remote.v[s->next].len;
+}
+
 static int write_requests(struct fetch *f, struct remote_read_round *o, uint64_t round, uint64_t rounds)
 {
 	struct vv_request *to;
@@ -333,10 +344,9 @@ static int write_requests(struct fetch *f, struct remote_read_round *o, uint64_t
 		return VV_ENOMEM;
 	for (uint32_t r = 0; r < f->g->size; r++) {
 		struct slice *s = &f->slice[r];
-		uint64_t limit = s->bytes * (round + 1) / rounds;
 
-		for (o->first[r] = s->next; s->next < s->end && s->asked < limit; s->next++)
-			s->asked += f->remote.v[s->next].len;
+		o->first[r] = s->next;
+		choose_requests(f, r, round, rounds);
 		n += s->next - o->first[r];
 	}
 	rc = vv_exchange_new(&o->ask, f->g->size, n * sizeof(*to));

@@ -1,0 +1,24 @@
+/* In which of several rounds a rank requests bytes from another one. Pure, deterministic. */
+#ifndef VV_CORE_RANKS_REQUEST_ROUNDS_H
+#define VV_CORE_RANKS_REQUEST_ROUNDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct vv_request_rounds { /* the requests of one rank to another */
+	uint32_t from, to;
+	uint64_t bytes;  /* of all its requests */
+	uint64_t rounds; /* at least 1 */
+};
+
+/* Is the request of `len` bytes due by this round, after requests of `asked` bytes? The last round
+ * has all that is left. A pair with fewer requests than rounds is quiet in some rounds: which ones
+ * these are differs between the pairs of a rank, so that its rounds are even. */
+static inline bool vv_request_rounds_is_due(const struct vv_request_rounds *p, uint64_t asked, uint64_t len, uint64_t round)
+{
+	uint64_t phase = ((uint64_t)p->from + p->to) % p->rounds;
+
+	return asked * p->rounds + len * phase < p->bytes * (round + 1);
+}
+
+#endif
