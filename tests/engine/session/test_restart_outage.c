@@ -177,6 +177,53 @@ static void test_errors(uint32_t ranks, uint32_t per_place, uint32_t turn)
 	}
 }
 
+/* ---- on another number of ranks ------------------------------------------------------------------------------------------------- */
+
+static void take_list(const struct varve_comm *comm, void *arg)
+{
+	enum { ITEMS = 12, LARGE = 1 << 20, STEP = 2 * PAGE };
+	struct trial *t = arg;
+	varve *v = enter(t, comm);
+	size_t n = ITEMS / t->r->ranks;
+	uint8_t *p = calloc(n, LARGE);
+
+	OK(varve_protect_list(v, "list", p, VARVE_BYTES, LARGE, n));
+	if (t->epoch) {
+		MUST(varve_restart(v, (uint64_t)t->epoch) == t->rc);
+		MUST(strstr(varve_last_error(), strerror(fault.errnum)));
+	}
+	for (int i = 0; i < t->write; i++) {
+		/* many runs, and then one that changes: the second layer continues the first */
+		for (size_t at = 0; at < (i ? PAGE : n * LARGE); at += STEP)
+			pages_fill((uint32_t)((size_t)i + 1 + at / PAGE), p + at, PAGE);
+		OK(varve_checkpoint(v));
+		OK(varve_wait(v, varve_epoch(v)));
+	}
+	OK(varve_close(v));
+	free(p);
+}
+
+/* Rank 0 cannot reach what the layer of epoch 2 continues, and has no layer of rank 1 in its store. The first is the reason. */
+static void test_fewer_ranks(void)
+{
+	struct trial t = { .r = hosts_new(3, 300, "codec=none log=error"), .write = 2 };
+
+	set_fault(NULL, AT_OPEN, 0, 0);
+	t.r->per_place = 2;
+	t.r->turn = 1; /* ranks 0 and 2 in the first place, rank 1 in the second one */
+	threadcomm_run(3, take_list, &t);
+	t.r->ranks = 2;
+	t.r->per_place = 1;
+	t.r->turn = 0;
+	t.write = 0;
+	t.epoch = 2;
+	t.rc = VARVE_EIO;
+	set_fault("0000000001.r0.layer", AT_OPEN, ESTALE, -1);
+	threadcomm_run(2, take_list, &t);
+	MUST(fault.hits);
+	hosts_end(t.r);
+}
+
 /* ---- what becomes of an epoch that was passed over ------------------------------------------------------------------------------- */
 
 /* It stays for the session, and gc does its work beside it; the next session, which passes nothing over, takes it for an old one. */
@@ -212,6 +259,7 @@ int main(void)
 	test_errors(3, 3, 0);
 	test_errors(3, 1, 0);
 	test_errors(3, 1, 1);
+	test_fewer_ranks();
 	test_kept(true);
 	test_kept(false);
 	return 0;
