@@ -1,6 +1,10 @@
 // ctest: TIMEOUT 120 MODES
 /* A store that cannot be read at a restart. What is damaged is passed over, and kept; what cannot be reached is an error, and costs no
  * epoch. One rank, ranks that share a store, ranks with stores of their own. */
+#include "base/mem.h"
+#include "engine/context.h"
+#include "engine/ranks/copies_lookup.h"
+#include "engine/read/salvage.h"
 #include "store/dir/dir.h"
 #include "support/hosts.h"
 #include "support/lazyfs.h"
@@ -224,6 +228,43 @@ static void test_fewer_ranks(void)
 	hosts_end(t.r);
 }
 
+/* ---- other copies --------------------------------------------------------------------------------------------------------------- */
+
+/* Rank 2 cannot open its layer, which may hold copies of what rank 1 has lost. */
+static void seek_copies(const struct varve_comm *comm, void *arg)
+{
+	const struct trial *t = arg;
+	varve *v = enter(t, comm);
+	struct vv_warned searched = { 0 }, read = { 0 };
+	struct vv_copies_lookup found = { 0 };
+	struct vv_salvage_needs need = { 0 }, left = { 0 };
+	uint64_t lost = vv_run_layer(2, 1);
+	uint8_t byte;
+
+	OK(vv_copies_lookup_exchange(v->ctx.group, 0, &v->ctx.lineage, &lost, 1, &found, &searched));
+	MUST(searched.outage.code == (comm->rank == 2 ? t->rc : 0));
+	OK(vv_salvage_add(&need, &(struct vv_salvage_need){ .layer = vv_run_layer(2, comm->rank), .len = 1, .to = &byte }));
+	OK(vv_salvage_read(&v->ctx.lineage, &need, &left, &read));
+	MUST(read.outage.code == (comm->rank == 2 ? t->rc : 0));
+	vv_copies_lookup_fini(&found);
+	vv_salvage_fini(&need);
+	vv_salvage_fini(&left);
+	vv_mem_free(read.layer);
+	OK(varve_close(v));
+}
+
+static void test_copies(int errnum, int code)
+{
+	struct trial t = { 0 };
+
+	begin(&t, 3, 1, 400);
+	t.rc = code;
+	set_fault("0000000002.r2.layer", AT_OPEN, errnum, -1);
+	threadcomm_run(3, seek_copies, &t);
+	MUST(fault.hits);
+	hosts_end(t.r);
+}
+
 /* ---- what becomes of an epoch that was passed over ------------------------------------------------------------------------------- */
 
 /* It stays for the session, and gc does its work beside it; the next session, which passes nothing over, takes it for an old one. */
@@ -260,6 +301,8 @@ int main(void)
 	test_errors(3, 1, 0);
 	test_errors(3, 1, 1);
 	test_fewer_ranks();
+	test_copies(ESTALE, VARVE_EIO);
+	test_copies(EACCES, VARVE_EDENIED);
 	test_kept(true);
 	test_kept(false);
 	return 0;
