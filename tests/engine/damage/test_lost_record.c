@@ -4,8 +4,12 @@
 #include "base/pool.h"
 #include "engine/lineage/catalog.h"
 #include "engine/upkeep/verify.h"
+#include "store/dir/dir.h"
+#include "support/lazyfs.h"
+#include "support/place.h"
 #include "support/settle.h"
 #include "vv_test.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <varve/varve.h>
@@ -63,6 +67,47 @@ static void lose(struct vv_store *s, int how)
 	vv_mem_free(p);
 }
 
+/* ---- and the newest commit record cannot be read ------------------------------------------------------------------------------- */
+
+static struct vv_fs odd;
+static int odd_errno;
+
+static int odd_open(const struct vv_fs *fs, const char *path, int flags, mode_t mode)
+{
+	(void)fs;
+	if (odd_errno && strstr(path, "0000000003.commit")) {
+		errno = odd_errno;
+		return -1;
+	}
+	return lazyfs()->open(lazyfs(), path, flags, mode);
+}
+
+/* Older ones have the same id. */
+static void pass_over(int errnum)
+{
+	struct vv_store_options opt = { 0 };
+	struct vv_store *s = NULL;
+	struct vv_lineage before, after;
+	struct vv_listing l = { 0 };
+	char url[PLACE_MAX];
+
+	place_remove(place_path(url, "odd"));
+	place_make_dir(url);
+	odd_errno = 0;
+	for (int value = 1; value <= 3; value++)
+		lay_down(url, value);
+	ok(vv_store_open(url, &opt, &s));
+	ok(vv_catalog_open(s, "a", false, &before));
+	lose(s, -1);
+	odd_errno = errnum;
+	ok(vv_catalog_open(s, "a", false, &after));
+	CHECK(after.recovered && memcmp(before.id, after.id, sizeof(before.id)) == 0);
+	ok(vv_catalog_list(&after, 0, &l));
+	CHECK_EQ(l.n_epochs, 3);
+	vv_catalog_listing_fini(&l);
+	vv_store_close(s);
+}
+
 int main(void)
 {
 	struct vv_store_options opt = { 0 };
@@ -86,5 +131,10 @@ int main(void)
 		CHECK(memcmp(id, again, 16) == 0);
 	}
 	vv_store_close(s);
+	odd = *lazyfs();
+	odd.open = odd_open;
+	vv_dir_set_fs(&odd);
+	pass_over(ENXIO); /* not a regular file */
+	pass_over(ENOENT); /* removed after it was listed */
 	return 0;
 }
