@@ -7,8 +7,6 @@ program may hold this lock while it writes a protected page. It does not wait th
 from __future__ import annotations
 
 import ctypes
-import signal
-import threading
 import typing
 
 import torch
@@ -16,9 +14,9 @@ import torch.distributed as dist
 
 from ._native import Invalid, native
 from ._session import Group, called
+from ._signals import Signals
 
 _NOBODY = 2**32 - 1
-_SIGNALS = sorted(map(int, signal.valid_signals()))
 _PEER = -11
 _SIGN = -2**63
 _int, _u32, _u64, _size, _void = ctypes.c_int, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p
@@ -54,59 +52,6 @@ def _bytes(address: int, length: int) -> torch.Tensor:
 
 def _copy(to: torch.Tensor, source: torch.Tensor) -> None:
     to.copy_(source)
-
-
-class _Signals:
-    """Holds Python's signal handlers back until the block ends. A function of the table would return nothing if a handler raised an
-    exception at its very beginning, where it cannot be caught. Python runs handlers on the main thread only."""
-
-    def __init__(self) -> None:
-        self._handlers: dict[int, typing.Any] = {}
-        self._away: list[int] = []  # those to put back
-        self._came: list[int] = []
-
-    def __enter__(self) -> None:
-        if threading.current_thread() is not threading.main_thread():
-            return
-        try:
-            for number in _SIGNALS:
-                handler = signal.getsignal(number)
-                if callable(handler):
-                    self._handlers[number] = handler
-                    self._away.append(number)
-                    signal.signal(number, self._note)
-        except BaseException:
-            self._put_back()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        try:
-            self._put_back()
-        finally:
-            self._handle()
-
-    def _note(self, number: int, _frame: typing.Any) -> None:
-        if number not in self._came:
-            self._came.append(number)
-
-    def _put_back(self) -> None:
-        """All of them, even if one of them is called already and raises an exception."""
-        try:
-            while self._away:
-                signal.signal(self._away[-1], self._handlers[self._away[-1]])
-                self._away.pop()
-        finally:
-            if self._away:
-                self._put_back()
-
-    def _handle(self) -> None:
-        try:
-            while self._came:
-                number = self._came.pop(0)
-                self._handlers[number](number, None)
-        finally:
-            if self._came:
-                self._handle()
 
 
 class _Channel:
@@ -164,7 +109,7 @@ class TorchGroup(Group):
         return self.call(function, ctypes.byref(self._comm), *arguments)
 
     def call(self, function: typing.Callable[..., typing.Any], *arguments: typing.Any) -> typing.Any:
-        with _Signals():
+        with Signals():
             return function(*arguments)
 
     def least(self, number: int) -> int:

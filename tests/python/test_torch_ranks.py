@@ -200,6 +200,24 @@ def signals(rank, folder):
         ck.checkpoint()
 
 
+def requests(rank, folder):
+    """The library counts signals that request a checkpoint where the program has a handler of Python for them, too."""
+    came = []
+    signal.signal(signal.SIGUSR1, lambda number, frame: came.append(number))
+    with varve.torch.Checkpointer(folder / "store", "requests", interval="1h") as ck:
+        ck.protect(weights=torch.ones(1 << 16))
+        for _ in range(2):
+            ck.checkpoint()
+            assert not ck.due()
+            if rank == 0:
+                os.kill(os.getpid(), signal.SIGUSR1)
+            assert ck.due()
+        ck.checkpoint()
+    assert came == ([signal.SIGUSR1] * 2 if rank == 0 else []), came
+    os.kill(os.getpid(), signal.SIGUSR1)
+    assert len(came) == (3 if rank == 0 else 1)
+
+
 def again_and_again(rank, folder):
     """A session that is closed, or could not be opened, leaves no connection and no thread behind."""
     counts = []
@@ -351,6 +369,9 @@ class Group(Case):
 
     def test_signals(self):
         ranks.run(2, signals, self.folder)
+
+    def test_requests(self):
+        ranks.run(2, requests, self.folder)
 
     def test_lock(self):
         ranks.run(3, write_while_asked, self.folder)
