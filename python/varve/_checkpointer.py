@@ -564,14 +564,12 @@ class Checkpointer:
         return Collected({name: state_of(value) for name, value in self._objects.items()}, keeps=True)
 
     def _forget(self) -> None:
-        for name in list(self.session):
-            del self.session[name]
-        self._signature = self._plan = None
+        self._signature = self._plan = None  # first: an exception may leave some regions
+        self.session._delete(self.session)
 
     def _declare(self, collected: Collected) -> Plan:
         plan, old = Plan(collected), self.session._handle.memory
-        for name in [n for n in old if n not in plan.memory]:
-            del self.session[name]
+        self.session._delete(n for n in old if n not in plan.memory)
         self.session._declare_all({name: m for name, m in plan.memory.items() if name not in old or not old[name].declares_as(m)})
         old.update(plan.memory)  # the tensors of now keep it
         return plan
@@ -583,9 +581,9 @@ class Checkpointer:
         if self._plan is None or self._signature is None or not self._signature.holds(collected):
             self._signature = None
             self._plan = self._declare(collected)
-            self._signature = Signature(collected)
             with self.session._handle as pointer:
                 self.session._write(pointer, VIEWS, self._plan.text)
+            self._signature = Signature(collected)
         self._plan.refresh()
         if label is not None:
             self.session.label(label)

@@ -198,8 +198,7 @@ class Writer(_storage.StorageWriter):  # type: ignore[misc,name-defined]
 
     def _take_epoch(self, session: Session, memory: dict[str, Memory], text: bytes) -> int:
         held = session._handle.memory
-        for name in [n for n in held if n not in memory]:
-            del session[name]
+        session._delete(n for n in held if n not in memory)
         session._declare_all({name: m for name, m in memory.items() if name not in held or not held[name].declares_as(m)})
         held.update(memory)
         label = self._label()

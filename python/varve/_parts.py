@@ -7,6 +7,7 @@ import typing
 
 from ._declare import memory_of
 from ._native import LATEST, Invalid, check, encode, native
+from ._signals import Signals
 
 
 def _numbers(name: str, what: str, values: collections.abc.Sequence[int], n: int) -> typing.Any:
@@ -33,18 +34,18 @@ class Parts:
         ghosts = [ghost] * n if isinstance(ghost, int) else list(ghost)
         around = _numbers(name, "ghost", ghosts, n)
         count = _numbers(name, "ghost", [extent - 2 * g for extent, g in zip(memory.shape, ghosts)], n)
-        with self._handle as pointer:
+        with Signals(), self._handle as pointer:
             check(native().varve_protect_slab(pointer, encode("name", name), memory.address, memory.type, n, _numbers(name, "shape", shape, n),
                                               _numbers(name, "start", start, n), count, around))
-        self._keep(name, array, memory)
+            self._keep(name, array, memory)
 
     def shared(self, name: str, array: typing.Any) -> None:
         """Declares an array that is equal on all ranks."""
         memory = memory_of(name, array)
         size = array.nbytes if hasattr(array, "nbytes") else memoryview(array).nbytes
-        with self._handle as pointer:
+        with Signals(), self._handle as pointer:
             check(native().varve_protect_shared(pointer, encode("name", name), memory.address, size))
-        self._keep(name, array, memory)
+            self._keep(name, array, memory)
 
     def list(self, name: str, array: typing.Any) -> None:
         """Declares this rank's part of a list. The first dimension of the array counts the items."""
@@ -52,9 +53,9 @@ class Parts:
         width = 1
         for extent in memory.shape[1:]:
             width *= extent
-        with self._handle as pointer:
+        with Signals(), self._handle as pointer:
             check(native().varve_protect_list(pointer, encode("name", name), memory.address, memory.type, width, memory.shape[0]))
-        self._keep(name, array, memory)
+            self._keep(name, array, memory)
 
     def list_share(self, name: str, epoch: int | None = None) -> tuple[int, int] | None:
         """The items of a list that this rank is to have after a restart, and those of all ranks. None: there is no epoch yet."""

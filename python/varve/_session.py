@@ -20,6 +20,7 @@ from . import _values
 from ._declare import PLAIN, Memory, memory_of, plain
 from ._native import LATEST, Array, Damaged, Error, Field, Invalid, Mismatch, NotFound, PeerFailed, RegionInfo, check, encode, is_interposed, native, options_text
 from ._parts import Parts
+from ._signals import Signals
 
 _NOTE = operator.attrgetter("note")
 _SLICE = 0.1  # seconds of a wait, after which Python may handle a signal
@@ -280,10 +281,11 @@ class Session(Parts, collections.abc.MutableMapping):
 
     def _declare(self, name: str, value: typing.Any) -> None:
         memory = memory_of(name, value)
+        known = self._handle.memory.get(name)
+        if known and self._arrays.get(name) is value and known.declares_as(memory):
+            return
         shape = (ctypes.c_size_t * len(memory.shape))(*memory.shape)
-        with self._handle as pointer:
-            if name in self._arrays and self._arrays[name] is value and self._handle.memory[name].declares_as(memory):
-                return
+        with Signals(), self._handle as pointer:
             if memory.fields:
                 fields = (Field * len(memory.fields))(*[Field(f.encode(), *rest) for f, *rest in memory.fields])
                 check(native().varve_protect_records(pointer, encode("name", name), memory.address, shape[0], memory.record, fields, len(fields)))
@@ -296,7 +298,7 @@ class Session(Parts, collections.abc.MutableMapping):
     def _declare_all(self, memory: dict[str, Memory]) -> None:
         """Declares many arrays in one call of the library: all of them, or none if it fails."""
         arrays = _Arrays(memory)
-        with self._handle as pointer:
+        with Signals(), self._handle as pointer:
             check(native().varve_protect_arrays(pointer, arrays.table, len(memory)))
             self._handle.memory.update(memory)
             self._arrays.update({name: m.keep for name, m in memory.items()})
@@ -307,9 +309,16 @@ class Session(Parts, collections.abc.MutableMapping):
             del self._plain[name]
             return
         self._arrays[name]
-        with self._handle as pointer:
+        with Signals(), self._handle as pointer:
             check(native().varve_unprotect(pointer, encode("name", name)))
             del self._handle.memory[name], self._arrays[name]
+
+    def _delete(self, names: typing.Iterable[str]) -> None:
+        """Many of them: Python's handlers are held back once."""
+        found = list(names)
+        with Signals():
+            for name in found:
+                del self[name]
 
     def __iter__(self) -> typing.Iterator[str]:
         return iter([*self._arrays, *self._plain])
@@ -340,8 +349,7 @@ class Session(Parts, collections.abc.MutableMapping):
         notes = {name: m.note for name, m in memory.items() if m.note} if any(map(_NOTE, memory.values())) else {}
         if not self._plain and not notes:
             if _values.REGION in self._handle.texts:
-                check(native().varve_unprotect(pointer, _values.REGION.encode()))
-                del self._handle.texts[_values.REGION]
+                self._drop_text(pointer, _values.REGION)
             return
         self._write(pointer, _values.REGION, _values.pack(self._plain, notes))
 
@@ -353,13 +361,16 @@ class Session(Parts, collections.abc.MutableMapping):
             return
         buffer = _values.Buffer(len(text))
         buffer.fill(text)
-        check(native().varve_protect(pointer, region.encode(), buffer.memory, len(buffer.memory)))
-        texts[region] = buffer
+        with Signals():
+            check(native().varve_protect(pointer, region.encode(), buffer.memory, len(buffer.memory)))
+            texts[region] = buffer
 
-    def _drop_text(self, pointer: int) -> None:
-        for region in list(self._handle.texts):
-            check(native().varve_unprotect(pointer, region.encode()))
-            del self._handle.texts[region]
+    def _drop_text(self, pointer: int, *regions: str) -> None:
+        """Removes these regions, or all that have texts."""
+        for region in regions or list(self._handle.texts):
+            with Signals():
+                check(native().varve_unprotect(pointer, region.encode()))
+                del self._handle.texts[region]
 
     def _read(self, pointer: int, epoch: int, region: str) -> bytes:
         """The text of a region."""

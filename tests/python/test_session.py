@@ -10,18 +10,21 @@ import doctest
 import gc
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 import warnings
 
 import package
 
 np = package.numpy()
 import varve
+from varve import _native
 
 RUN = dict(env=os.environ, capture_output=True, text=True)
 
@@ -376,6 +379,58 @@ os.kill(os.getpid(), signal.SIGALRM)
 """
         done = python(text, self.store, timeout=100)
         self.assertEqual((done.stdout, done.stderr), ("Invalid True\n[1, 2]\n", ""))
+
+    def interrupted(self, name, call):
+        """Ctrl-C comes in a function of the library, which then succeeds."""
+        real, library = getattr(_native.native(), name), _native.native()
+
+        def function(*arguments):
+            result = real(*arguments)
+            os.kill(os.getpid(), signal.SIGINT)
+            return result
+        before = signal.getsignal(signal.SIGINT)
+        with unittest.mock.patch.object(library, name, function), self.assertRaises(KeyboardInterrupt):
+            call()
+        self.assertIs(signal.getsignal(signal.SIGINT), before)
+
+    def test_interrupted(self):
+        """An exception of a signal's handler does not separate the library's regions from the session's."""
+        v, t = self.open(), np.arange(5)
+        v["T"], v["n"] = t, 1
+        self.assertEqual(v.checkpoint(), 1)
+        self.interrupted("varve_unprotect", lambda: v.__delitem__("T"))
+        self.assertNotIn("T", v)
+        v["T"] = t
+        self.interrupted("varve_protect_array", lambda: v.__setitem__("T", np.arange(6)))
+        self.assertEqual(v["T"].size, 6)
+        self.interrupted("varve_protect_shared", lambda: v.shared("T", t))
+        self.assertIs(v["T"], t)
+        v["n"] = "x" * 10000
+        self.interrupted("varve_protect", v.checkpoint)
+        del v["n"]
+        self.interrupted("varve_unprotect", v.checkpoint)
+        self.assertEqual(v.checkpoint(), 2)
+        self.assertEqual(list(varve.Store(self.store)["l"][2]), ["T"])
+        v["n"] = 2
+        v.checkpoint()
+        self.interrupted("varve_unprotect", v.restart)
+        v["n"] = 3
+        v.checkpoint()
+        self.assertTrue(v.restart())
+        self.assertEqual(v["n"], 3)
+
+    def test_no_handlers_elsewhere(self):
+        """Other threads than the main one leave the handlers alone; Python would refuse."""
+        v = self.open()
+
+        def change():
+            v["T"] = np.arange(5)
+            del v["T"]
+            v["T"] = np.arange(6)
+        thread = threading.Thread(target=change)
+        thread.start()
+        thread.join()
+        self.assertEqual((v["T"].size, v.checkpoint()), (6, 1))
 
     def test_forgotten(self):
         v = varve.open(self.store, "l")

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -583,6 +584,46 @@ class Damage(Case):
             self.assertTrue(ck.restart())
         self.assertEqual((ck.epoch, program.state["text"], len(program.state["losses"]), len(heard)), (1, "needle2", 2, 1))
         self.assertEqual(ck.checkpoint(), 3)
+
+    def test_interrupted(self):
+        """An exception of a signal's handler leaves a checkpointer that goes on."""
+        state, native = {"a": torch.ones(1000), "b": torch.ones(2000)}, _native.native()
+        ck, unprotect = self.open(), native.varve_unprotect
+
+        def interrupt(*arguments):
+            result = unprotect(*arguments)
+            os.kill(os.getpid(), signal.SIGINT)
+            return result
+        ck.protect(state=state)
+        ck.checkpoint()
+        del state["b"]
+        with unittest.mock.patch.object(native, "varve_unprotect", interrupt):
+            with self.assertRaises(KeyboardInterrupt):
+                ck.checkpoint()
+        self.assertEqual(ck.checkpoint(), 2)
+        with unittest.mock.patch.object(native, "varve_unprotect", interrupt):
+            with self.assertRaises(KeyboardInterrupt):
+                ck.restart()
+        state["a"] += 1
+        self.assertEqual(ck.checkpoint(), 3)
+        self.equal(varve.torch.load(self.place()), {"state": state})
+
+    def test_interrupted_between_texts(self):
+        """The text that says where the tensors are is written again."""
+        state = {"a": torch.ones(1000)}
+        ck, write = self.open(), varve.Session._write
+
+        def interrupt(session, pointer, region, text):
+            if region == _checkpointer.VIEWS:
+                raise KeyboardInterrupt
+            write(session, pointer, region, text)
+        ck.protect(state=state)
+        ck.checkpoint()
+        state["b"] = torch.ones(2000)
+        with unittest.mock.patch.object(varve.Session, "_write", interrupt), self.assertRaises(KeyboardInterrupt):
+            ck.checkpoint()
+        ck.checkpoint()
+        self.equal(varve.torch.load(self.place()), {"state": state})
 
     def test_no_memory(self):
         """It is no damage: no older epoch is restored."""
