@@ -102,6 +102,14 @@ class Json(command.Case):
         self.say("ls", self.store, "nobody", status=2)
         self.say("drop", self.store, "heat", "--lineage", "--yes")
 
+    def unequal_ranks(self):
+        """One rank stores more than the other: the balance is no integer."""
+        self.file("own0", bytes(30000) + command.noise(10000))
+        self.file("own1", command.noise(40000))
+        self.write("ranks", 2, "region", "own", "bytes", 40000, "load", "own", "own%r", "checkpoint", lineage="unequal")
+        self.say("show", self.store, "unequal")
+        self.assertIn("real", self.seen["show"]["balance"])
+
     def files(self):
         set_ = self.folder / "set"
         set_.mkdir()
@@ -138,6 +146,7 @@ class Json(command.Case):
 
     def test_types(self):
         self.programs()
+        self.unequal_ranks()
         self.files()
         self.commands()
         wanted = table()
