@@ -285,8 +285,8 @@ bool vv_fs_lease(int fd)
 
 bool vv_fs_is_written(int fd)
 {
-	bool shut = vv_fs_lease(fd);
+	bool leased = vv_fs_lease(fd);
 
 	(void)fcntl(fd, F_SETLEASE, F_UNLCK);
-	return !shut;
+	return !leased;
 }

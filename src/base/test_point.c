@@ -1,3 +1,3 @@
 #include "base/test_point.h"
 
-void (*vv_stage_hook)(const char *name) = NULL;
+void (*vv_test_point_hook)(const char *name) = NULL;

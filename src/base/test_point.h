@@ -5,12 +5,12 @@
 
 #include <stddef.h>
 
-extern void (*vv_stage_hook)(const char *name);
+extern void (*vv_test_point_hook)(const char *name);
 
 static inline void vv_test_point(const char *name)
 {
-	if (vv_stage_hook)
-		vv_stage_hook(name);
+	if (vv_test_point_hook)
+		vv_test_point_hook(name);
 }
 
 #endif

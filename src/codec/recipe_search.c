@@ -479,7 +479,7 @@ static struct vv_recipe far_back(struct vv_recipe r)
 }
 
 /* The size of a candidate on all samples, compressed apart and together. */
-struct verdict {
+struct candidate_size {
 	size_t apart, joint;
 };
 
@@ -492,22 +492,22 @@ static size_t size_apart(struct recipe_search_table *t, const struct vv_recipe *
 	return coded_apart(t, r);
 }
 
-static struct verdict judge(struct recipe_search_table *t, const struct vv_recipe *r, size_t first)
+static struct candidate_size judge(struct recipe_search_table *t, const struct vv_recipe *r, size_t first)
 {
 	bool both = t->together && t->n > 1 && !has_phase(t, r);
 	struct vv_recipe far = both && may_be_twice(t) ? far_back(*r) : *r;
-	struct verdict v = { .joint = first && t->len == t->first && far.window == r->window ? first : coded_joint(t, &far) };
+	struct candidate_size v = { .joint = first && t->len == t->first && far.window == r->window ? first : coded_joint(t, &far) };
 
 	v.apart = both ? size_apart(t, r) : v.joint;
 	return v;
 }
 
-static double alike(struct verdict v)
+static double alike(struct candidate_size v)
 {
 	return (double)v.apart / (double)v.joint;
 }
 
-static size_t size_of(struct verdict v)
+static size_t size_of(struct candidate_size v)
 {
 	return alike(v) > alike_enough ? v.joint : v.apart;
 }
@@ -527,7 +527,7 @@ static size_t pick_finalists(const struct recipe_search_table *t, size_t pick[VV
 	return n;
 }
 
-static void conclude(const struct recipe_search_table *t, struct vv_recipe r, struct verdict v, struct vv_recipe_search *out)
+static void conclude(const struct recipe_search_table *t, struct vv_recipe r, struct candidate_size v, struct vv_recipe_search *out)
 {
 	size_t size = size_of(v);
 
@@ -542,10 +542,10 @@ static void conclude(const struct recipe_search_table *t, struct vv_recipe r, st
 }
 
 /* Takes the fastest compressor if it loses little. */
-static void try_quick(struct recipe_search_table *t, struct vv_recipe *r, struct verdict *v)
+static void try_quick(struct recipe_search_table *t, struct vv_recipe *r, struct candidate_size *v)
 {
 	struct vv_recipe quick = *r;
-	struct verdict w;
+	struct candidate_size w;
 
 	if (t->effort > VV_EFFORT_FAST || !vv_codec_numbered(VV_CODEC_LZ4))
 		return;
@@ -560,7 +560,7 @@ static void try_quick(struct recipe_search_table *t, struct vv_recipe *r, struct
 static void choose(struct recipe_search_table *t, struct vv_recipe_search *out)
 {
 	size_t pick[VV_RECIPE_SEARCH_FINALISTS], n = pick_finalists(t, pick), best = 0;
-	struct verdict v[VV_RECIPE_SEARCH_FINALISTS];
+	struct candidate_size v[VV_RECIPE_SEARCH_FINALISTS];
 	struct vv_recipe r;
 
 	if (is_hopeless(t) && !may_be_twice(t))

@@ -204,8 +204,8 @@ module varve
   ! In C (array.c), and called without a procedure of Fortran in between: on the way through one, gfortran copies what has gaps, and
   ! the copy would be taken for the array. errmsg is a character(*); gfortran 12 breaks down over one that is optional there.
   interface
-    ! A variable or array of any rank, of an intrinsic type of any kind, where it lies: an array that is allocated anew, or moved by
-    ! MOVE_ALLOC or by an assignment that changes its size, is protected anew. A section with gaps is refused.
+    ! A variable or array of any rank, of an intrinsic type of any kind, where it lies: an array that is allocated again, or moved by
+    ! MOVE_ALLOC or by an assignment that changes its size, is protected again. A section with gaps is refused.
     subroutine varve_protect(session, name, x, stat, errmsg) bind(c, name='varve_fortran_protect')
       import :: varve_session, c_int
       type(varve_session), intent(in) :: session

@@ -19,13 +19,13 @@ struct vv_cuda_inlet {
 	uint32_t *differs; /* per slot; host memory that the device writes */
 	pthread_mutex_t lock;
 	pthread_cond_t ready;
-	size_t furnished; /* number of first slots with memory, or about to get it */
+	size_t n_allocated; /* number of first slots with memory, or about to get it */
 	size_t underway;  /* of these, those that will enter the queue */
 	/* Free slots, from `first` on: the empty ones, then the sent ones in the order of
 	 * sending. */
 	size_t *queue;
 	size_t first, queued;
-	bool poor; /* there was no memory for a room */
+	bool no_memory; /* an allocation of a room failed */
 };
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -66,7 +66,7 @@ static void drop(struct vv_cuda_inlet *i, struct vv_pool *pool)
 			vv_cuda_check(cudaStreamSynchronize(i->slot[k].stream), purpose);
 			cudaStreamDestroy(i->slot[k].stream);
 		}
-	vv_parallel_for_each(&loop, i->furnished, give_back_one, i);
+	vv_parallel_for_each(&loop, i->n_allocated, give_back_one, i);
 	if (i->differs)
 		cudaFreeHost(i->differs);
 	vv_cuda_free(i->stages);
@@ -140,7 +140,7 @@ static void push(struct vv_cuda_inlet *i, const struct slot *b)
 
 static bool has_new(const struct vv_cuda_inlet *i)
 {
-	return i->furnished < i->n && !i->poor;
+	return i->n_allocated < i->n && !i->no_memory;
 }
 
 /* The caller does not hold the lock. */
@@ -150,14 +150,14 @@ static bool rent(struct vv_cuda_inlet *i, struct slot *b)
 	return b->room.p;
 }
 
-static bool furnish(struct vv_cuda_inlet *i)
+static bool allocate_room(struct vv_cuda_inlet *i)
 {
 	struct slot *b = NULL;
 	bool done;
 
 	pthread_mutex_lock(&i->lock);
 	if (has_new(i)) {
-		b = &i->slot[i->furnished++];
+		b = &i->slot[i->n_allocated++];
 		i->underway++;
 	}
 	pthread_mutex_unlock(&i->lock);
@@ -168,7 +168,7 @@ static bool furnish(struct vv_cuda_inlet *i)
 	pthread_mutex_lock(&i->lock);
 	if (done)
 		push(i, b);
-	i->poor |= !done;
+	i->no_memory |= !done;
 	i->underway--;
 	pthread_cond_broadcast(&i->ready);
 	pthread_mutex_unlock(&i->lock);
@@ -193,8 +193,8 @@ static int arrive(struct vv_cuda_inlet *i, struct slot *b, struct vv_device_inle
 static int refuse(struct vv_cuda_inlet *i, bool no_memory)
 {
 	pthread_mutex_lock(&i->lock);
-	i->poor |= no_memory;
-	no_memory = i->poor;
+	i->no_memory |= no_memory;
+	no_memory = i->no_memory;
 	pthread_mutex_unlock(&i->lock);
 	return no_memory ? vv_err_set(VV_ENOMEM, "%s: no memory for another room", purpose) : vv_err_set(VV_EINVAL, "%s: all %zu rooms are taken", purpose, i->n);
 }
@@ -210,7 +210,7 @@ static int take(struct vv_cuda_inlet *i, struct vv_device_inlet_buffer **out)
 		pthread_cond_wait(&i->ready, &i->lock);
 	new = has_new(i) && (!i->queued || in_queue(i, 0)->sent);
 	if (new)
-		b = &i->slot[i->furnished++];
+		b = &i->slot[i->n_allocated++];
 	else if (i->queued)
 		b = pop(i);
 	pthread_mutex_unlock(&i->lock);
@@ -276,4 +276,4 @@ static int send(struct vv_cuda_inlet *i, struct vv_device_inlet_buffer *r)
 	return rc;
 }
 
-const struct vv_device_inlet_ops vv_inlet_cuda = { open_inlet, close_inlet, furnish, take, await, send };
+const struct vv_device_inlet_ops vv_inlet_cuda = { open_inlet, close_inlet, allocate_room, take, await, send };

@@ -100,13 +100,13 @@ static_assert(VV_GPU_PORTION < 1 << COUNT, "a count for each item");
 #define ONE_ENTERED ((uint64_t)1 << 3 * COUNT)
 #define ONE_SHARED ((uint64_t)1 << 4 * COUNT)
 
-__device__ __forceinline__ uint32_t count_in(uint64_t verdicts, uint64_t one)
+__device__ __forceinline__ uint32_t count_in(uint64_t packed_counts, uint64_t one)
 {
-	return (uint32_t)(verdicts / one) % (1 << COUNT);
+	return (uint32_t)(packed_counts / one) % (1 << COUNT);
 }
 
 /* The first item with its digest, which young does not have. aged may have it. */
-__device__ uint64_t judge_first(const vv_gpu_batch &b, uint32_t i, uint32_t slot, uint64_t &verdicts)
+__device__ uint64_t judge_first(const vv_gpu_batch &b, uint32_t i, uint32_t slot, uint64_t &packed_counts)
 {
 	uint64_t place = VV_GPU_FREE;
 
@@ -118,25 +118,25 @@ __device__ uint64_t judge_first(const vv_gpu_batch &b, uint32_t i, uint32_t slot
 			settle(b.young, slot, d, place);
 	}
 	if (place == VV_GPU_FREE) {
-		verdicts += ONE_ENTERED + ONE_FRESH;
+		packed_counts += ONE_ENTERED + ONE_FRESH;
 		return KIND(VV_PIECE_NEW);
 	}
-	verdicts += ONE_ENTERED + ONE_PROMOTED + ONE_COPY;
+	packed_counts += ONE_ENTERED + ONE_PROMOTED + ONE_COPY;
 	return KIND(VV_PIECE_COPY) | place;
 }
 
 /* `place` is the place of the item's slot before any item was judged, or since then. */
-__device__ uint64_t judge_item(const vv_gpu_batch &b, uint32_t i, uint32_t item, uint32_t slot, uint64_t place, uint64_t &verdicts)
+__device__ uint64_t judge_item(const vv_gpu_batch &b, uint32_t i, uint32_t item, uint32_t slot, uint64_t place, uint64_t &packed_counts)
 {
 	if (item & VV_GPU_ZERO)
 		return KIND(VV_PIECE_ZERO);
 	if (item & VV_GPU_ASIDE) {
-		verdicts += ONE_FRESH;
+		packed_counts += ONE_FRESH;
 		return KIND(VV_PIECE_NEW);
 	}
 	if (place == (VV_GPU_CLAIM | i))
-		return judge_first(b, i, slot, verdicts);
-	verdicts += ONE_COPY;
+		return judge_first(b, i, slot, packed_counts);
+	packed_counts += ONE_COPY;
 	return place & VV_GPU_CLAIM ? AS_ITEM | (uint32_t)place : KIND(VV_PIECE_COPY) | place;
 }
 
@@ -148,7 +148,7 @@ __device__ __forceinline__ bool is_shared(const vv_gpu_filter &f, uint32_t slot)
 __global__ void judge(const vv_gpu_batch b)
 {
 	uint32_t item[VV_GPU_EACH], slot[VV_GPU_EACH];
-	uint64_t place[VV_GPU_EACH], verdicts = 0, all;
+	uint64_t place[VV_GPU_EACH], packed_counts = 0, all;
 
 #pragma unroll
 	for (int k = 0; k < VV_GPU_EACH; k++) {
@@ -164,13 +164,13 @@ __global__ void judge(const vv_gpu_batch b)
 
 		if (i >= b.n)
 			continue;
-		b.from[i] = judge_item(b, i, item[k], slot[k], place[k], verdicts);
+		b.from[i] = judge_item(b, i, item[k], slot[k], place[k], packed_counts);
 		if (place[k] != VV_GPU_FREE && is_shared(b.filter, slot[k])) {
 			b.item[i] = item[k] | VV_GPU_SHARED;
-			verdicts += ONE_SHARED;
+			packed_counts += ONE_SHARED;
 		}
 	}
-	scan_block(verdicts, &all);
+	scan_block(packed_counts, &all);
 	if (threadIdx.x)
 		return;
 	b.portion[blockIdx.x] = (uint64_t)count_in(all, ONE_SHARED) << 32 | count_in(all, ONE_FRESH);

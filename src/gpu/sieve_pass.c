@@ -6,7 +6,7 @@
 
 static const char purpose[] = "dedup on the device";
 
-struct sift {
+struct sieve_pass_state {
 	struct vv_gpu_sieve *s;
 	const struct vv_sink *sink; /* NULL: the grains only become known */
 	uint32_t ordinal;
@@ -63,7 +63,7 @@ static int fuse(struct vv_gpu_sieve *s, uint32_t slice, cudaStream_t stream)
 }
 
 /* Begins as many slices ahead of `next` as allowed. */
-static int fuse_ahead(struct sift *p, uint32_t next)
+static int fuse_ahead(struct sieve_pass_state *p, uint32_t next)
 {
 	struct vv_gpu_sieve *s = p->s;
 	int rc = 0;
@@ -91,19 +91,19 @@ struct sieve_pass_batch {
 	struct vv_gpu_starts starts;
 };
 
-static uint32_t changed_in(const struct sift *p, uint32_t slice)
+static uint32_t changed_in(const struct sieve_pass_state *p, uint32_t slice)
 {
 	return (uint32_t)p->s->work.host->total[slice];
 }
 
-static uint32_t not_zero_in(const struct sift *p, uint32_t slice)
+static uint32_t not_zero_in(const struct sieve_pass_state *p, uint32_t slice)
 {
 	return (uint32_t)(p->s->work.host->total[slice] >> 32);
 }
 
 /* May the slice be part of the batch, too? Not if the maps would have to make room in between. Not
  * with trees either: a tree covers one slice. */
-static bool joins(const struct sift *p, const struct sieve_pass_batch *x, uint32_t slice)
+static bool joins(const struct sieve_pass_state *p, const struct sieve_pass_batch *x, uint32_t slice)
 {
 	const struct vv_gpu_sieve *s = p->s;
 	uint64_t digests = (uint64_t)x->not_zero + not_zero_in(p, slice);
@@ -113,7 +113,7 @@ static bool joins(const struct sift *p, const struct sieve_pass_batch *x, uint32
 	return !vv_gpu_sieve_looks_up(s) || s->known.n_young + digests <= s->known.limit;
 }
 
-static void add_slice(const struct sift *p, struct sieve_pass_batch *x, uint32_t slice)
+static void add_slice(const struct sieve_pass_state *p, struct sieve_pass_batch *x, uint32_t slice)
 {
 	x->starts.item[slice - x->slice] = x->b.n;
 	x->b.n += changed_in(p, slice);
@@ -121,7 +121,7 @@ static void add_slice(const struct sift *p, struct sieve_pass_batch *x, uint32_t
 	x->end = slice + 1;
 }
 
-static bool is_fused(const struct sift *p, uint32_t slice)
+static bool is_fused(const struct sieve_pass_state *p, uint32_t slice)
 {
 	return slice < p->launched && cudaEventQuery(p->s->fused[slice % VV_GPU_AHEAD]) == cudaSuccess;
 }
@@ -140,7 +140,7 @@ static struct vv_gpu_filter make_filter(const struct vv_gpu_batch *b)
 }
 
 /* Collects the slice `first`, and the slices after it whose fused pass is done. */
-static int collect(struct sift *p, uint32_t first, struct sieve_pass_batch *x)
+static int collect(struct sieve_pass_state *p, uint32_t first, struct sieve_pass_batch *x)
 {
 	struct vv_gpu_sieve *s = p->s;
 	const struct vv_sieve_options *opt = &s->base.opt;
@@ -166,7 +166,7 @@ static int collect(struct sift *p, uint32_t first, struct sieve_pass_batch *x)
 }
 
 /* The entries of the last batch in the map of nodes are known when all its work is done. */
-static int count_nodes(struct sift *p)
+static int count_nodes(struct sieve_pass_state *p)
 {
 	struct vv_gpu_sieve *s = p->s;
 	int rc = s->base.opt.method == VV_METHOD_TREE ? vv_cuda_check(cudaStreamSynchronize(s->stream), purpose) : 0;
@@ -181,7 +181,7 @@ static int count_nodes(struct sift *p)
 	return rc;
 }
 
-static int make_room_for_nodes(struct sift *p, struct sieve_pass_batch *x)
+static int make_room_for_nodes(struct sieve_pass_state *p, struct sieve_pass_batch *x)
 {
 	struct vv_gpu_sieve *s = p->s;
 	size_t take;
@@ -194,7 +194,7 @@ static int make_room_for_nodes(struct sift *p, struct sieve_pass_batch *x)
 	return rc;
 }
 
-static int make_room(struct sift *p, struct sieve_pass_batch *x)
+static int make_room(struct sieve_pass_state *p, struct sieve_pass_batch *x)
 {
 	struct vv_gpu_sieve *s = p->s;
 	size_t take = x->not_zero;
@@ -209,7 +209,7 @@ static int make_room(struct sift *p, struct sieve_pass_batch *x)
 }
 
 /* Counts the new grains, and then finds the origin of each grain. */
-static int judge(struct sift *p, struct sieve_pass_batch *x)
+static int judge(struct sieve_pass_state *p, struct sieve_pass_batch *x)
 {
 	struct vv_gpu_sieve *s = p->s;
 	const struct vv_gpu_batch *b = &x->b;
@@ -238,7 +238,7 @@ static int judge(struct sift *p, struct sieve_pass_batch *x)
 }
 
 /* Begins the next batch with items from this slice on, if there is one. */
-static int start(struct sift *p, uint32_t slice, struct sieve_pass_batch *x)
+static int start(struct sieve_pass_state *p, uint32_t slice, struct sieve_pass_batch *x)
 {
 	int rc = 0;
 
@@ -252,7 +252,7 @@ static int start(struct sift *p, uint32_t slice, struct sieve_pass_batch *x)
 	return rc ? rc : judge(p, x);
 }
 
-static int cut_tree(struct sift *p, const struct sieve_pass_batch *x, bool copies)
+static int cut_tree(struct sieve_pass_state *p, const struct sieve_pass_batch *x, bool copies)
 {
 	int rc = vv_nodes_new(&x->b, p->s->stream);
 
@@ -261,7 +261,7 @@ static int cut_tree(struct sift *p, const struct sieve_pass_batch *x, bool copie
 	return rc ? rc : vv_nodes_emit(&x->b, p->s->stream);
 }
 
-static int conclude(struct sift *p, const struct sieve_pass_batch *x)
+static int conclude(struct sieve_pass_state *p, const struct sieve_pass_batch *x)
 {
 	struct vv_gpu_sieve *s = p->s;
 	int rc = vv_found_pieces_report(&x->b, &s->work.host->done[x->turn], p->sink ? s->work.piece[x->turn] : NULL, s->stream);
@@ -269,7 +269,7 @@ static int conclude(struct sift *p, const struct sieve_pass_batch *x)
 	return rc ? rc : record(s->done, s->stream);
 }
 
-static int cut(struct sift *p, const struct sieve_pass_batch *x, const struct vv_gpu_counts *judged)
+static int cut(struct sieve_pass_state *p, const struct sieve_pass_batch *x, const struct vv_gpu_counts *judged)
 {
 	struct vv_gpu_sieve *s = p->s;
 	const struct vv_sieve_options *opt = &s->base.opt;
@@ -306,7 +306,7 @@ static int complain(const struct vv_numbers *g, uint32_t number, uint32_t back)
 }
 
 /* Passes the pieces of a finished batch to the sink. */
-static int give_pieces(struct sift *p, unsigned turn)
+static int give_pieces(struct sieve_pass_state *p, unsigned turn)
 {
 	struct vv_gpu_sieve *s = p->s;
 	const struct vv_gpu_counts *done = &s->work.host->done[turn];
@@ -317,7 +317,7 @@ static int give_pieces(struct sift *p, unsigned turn)
 	return done->pieces ? p->sink->pieces(p->sink->arg, s->work.piece[turn], done->pieces) : 0;
 }
 
-static int give_data(struct sift *p, const struct sieve_pass_batch *x, uint32_t fresh)
+static int give_data(struct sieve_pass_state *p, const struct sieve_pass_batch *x, uint32_t fresh)
 {
 	struct vv_gpu_sieve *s = p->s;
 	int rc = vv_cuda_check(cudaStreamWaitEvent(s->outlet.gather, s->placed[x->turn], 0), purpose);
@@ -328,7 +328,7 @@ static int give_data(struct sift *p, const struct sieve_pass_batch *x, uint32_t 
 	return rc ? rc : record(s->gathered[x->turn], s->outlet.gather);
 }
 
-static void count(struct sift *p, const struct sieve_pass_batch *x, const struct vv_gpu_counts *judged)
+static void count(struct sieve_pass_state *p, const struct sieve_pass_batch *x, const struct vv_gpu_counts *judged)
 {
 	struct vv_sieve_counts *c = &p->s->base.counts;
 
@@ -342,7 +342,7 @@ static void count(struct sift *p, const struct sieve_pass_batch *x, const struct
 	p->n_data += judged->fresh;
 }
 
-static int know_nodes(struct sift *p, const struct sieve_pass_batch *x)
+static int know_nodes(struct sieve_pass_state *p, const struct sieve_pass_batch *x)
 {
 	int rc;
 
@@ -354,7 +354,7 @@ static int know_nodes(struct sift *p, const struct sieve_pass_batch *x)
 
 /* Sends the new data and cuts the batch into pieces. Data that fit into the stages are sent
  * first. */
-static int give(struct sift *p, const struct sieve_pass_batch *x, const struct vv_gpu_counts *judged, struct sieve_pass_batch *next, bool *begun)
+static int give(struct sieve_pass_state *p, const struct sieve_pass_batch *x, const struct vv_gpu_counts *judged, struct sieve_pass_batch *next, bool *begun)
 {
 	struct vv_gpu_sieve *s = p->s;
 	bool little = (uint64_t)judged->fresh * s->base.opt.chunk <= VV_OUTLET_STAGES * s->outlet.stage_len;
@@ -371,7 +371,7 @@ static int give(struct sift *p, const struct sieve_pass_batch *x, const struct v
 }
 
 /* Does a batch once its counts have arrived, and the next one up to its counts. */
-static int do_batch(struct sift *p, const struct sieve_pass_batch *x, struct sieve_pass_batch *next)
+static int do_batch(struct sieve_pass_state *p, const struct sieve_pass_batch *x, struct sieve_pass_batch *next)
 {
 	struct vv_gpu_counts judged;
 	bool begun = false;
@@ -392,7 +392,7 @@ static int do_batch(struct sift *p, const struct sieve_pass_batch *x, struct sie
 }
 
 /* Passes on the last batch's pieces, and all data. */
-static int finish(struct sift *p)
+static int finish(struct sieve_pass_state *p)
 {
 	int rc = 0;
 
@@ -403,7 +403,7 @@ static int finish(struct sift *p)
 	return rc ? rc : vv_outlet_deliver(&p->s->outlet, 0);
 }
 
-static int do_all(struct sift *p)
+static int do_all(struct sieve_pass_state *p)
 {
 	struct sieve_pass_batch x, next = { .end = 0 };
 	int rc;
@@ -422,7 +422,7 @@ static int do_all(struct sift *p)
 
 int vv_sieve_pass_pass(struct vv_gpu_sieve *s, uint32_t ordinal, const struct vv_sink *sink)
 {
-	struct sift p = { .s = s, .sink = sink, .ordinal = ordinal, .slices = vv_numbers_slices(&s->numbers) };
+	struct sieve_pass_state p = { .s = s, .sink = sink, .ordinal = ordinal, .slices = vv_numbers_slices(&s->numbers) };
 	int rc = vv_numbers_publish(&s->numbers, s->stream);
 
 	if (rc == 0)
@@ -461,7 +461,7 @@ int vv_sieve_pass_look(struct vv_gpu_sieve *s)
 
 static int know(struct vv_gpu_sieve *s, uint32_t ordinal, const struct vv_number_range *usable, size_t n)
 {
-	struct sift p = { .s = s, .ordinal = ordinal, .slices = vv_numbers_slices(&s->numbers) };
+	struct sieve_pass_state p = { .s = s, .ordinal = ordinal, .slices = vv_numbers_slices(&s->numbers) };
 	struct vv_number_range *there = NULL;
 	int rc = vv_numbers_publish(&s->numbers, s->stream);
 

@@ -57,13 +57,13 @@ static bool write_event(const char *word, uint64_t epoch, const char *sentence)
 }
 
 /* The event of a failure was written, and the next call returns the error once more. */
-static atomic_bool told;
+static atomic_bool failure_reported;
 
 static void write_result(void *arg, uint64_t epoch, int rc)
 {
 	(void)arg;
 	if (write_event(rc ? "failed" : "durable", epoch, rc ? varve_last_error() : "") && rc)
-		atomic_store(&told, true);
+		atomic_store(&failure_reported, true);
 }
 
 static void open_events(void)
@@ -332,7 +332,7 @@ static int take(void)
 		write_event("taken", varve_epoch(session), when_committed());
 		if (session->ctx.rank == 0)
 			vv_state_look();
-	} else if (!atomic_exchange(&told, false) && !write_event("failed", 0, varve_last_error())) {
+	} else if (!atomic_exchange(&failure_reported, false) && !write_event("failed", 0, varve_last_error())) {
 		vv_log_warn("no checkpoint was taken: %s", varve_last_error());
 	}
 	return rc;

@@ -2,19 +2,19 @@
 #include "preload/wrap/wrap.h"
 #include <dlfcn.h>
 
-static const char *const names[VV_GIFT_COUNT] = {
-#define NAME(name) [VV_GIFT_##name] = #name,
+static const char *const names[VV_LIBC_MEMORY_COUNT] = {
+#define NAME(name) [VV_LIBC_MEMORY_##name] = #name,
 	VV_LIBC_MEMORY_NAMES(NAME)
 #undef NAME
 };
 
-_Atomic(void *) vv_gift_found[VV_GIFT_COUNT];
+_Atomic(void *) vv_libc_memory_found[VV_LIBC_MEMORY_COUNT];
 
 void *vv_libc_memory_find(enum vv_libc_memory_id id)
 {
 	void *f = dlsym(RTLD_NEXT, names[id]);
 
-	atomic_store_explicit(&vv_gift_found[id], f, memory_order_relaxed);
+	atomic_store_explicit(&vv_libc_memory_found[id], f, memory_order_relaxed);
 	return f;
 }
 

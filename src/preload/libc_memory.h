@@ -48,24 +48,24 @@ ssize_t __getdelim(char **line, size_t *room, int end, FILE *f);
 #include "preload/libc_memory_names.h"
 
 enum vv_libc_memory_id {
-#define VV_LIBC_MEMORY_ID(name) VV_GIFT_##name,
+#define VV_LIBC_MEMORY_ID(name) VV_LIBC_MEMORY_##name,
 	VV_LIBC_MEMORY_NAMES(VV_LIBC_MEMORY_ID)
 #undef VV_LIBC_MEMORY_ID
-	VV_GIFT_COUNT
+	VV_LIBC_MEMORY_COUNT
 };
 
-extern _Atomic(void *) vv_gift_found[VV_GIFT_COUNT] __attribute__((visibility("hidden")));
+extern _Atomic(void *) vv_libc_memory_found[VV_LIBC_MEMORY_COUNT] __attribute__((visibility("hidden")));
 void *vv_libc_memory_find(enum vv_libc_memory_id id);
 
 /* Returns the C library's own function. */
 static inline void *vv_libc_memory_real(enum vv_libc_memory_id id)
 {
-	void *f = atomic_load_explicit(&vv_gift_found[id], memory_order_relaxed);
+	void *f = atomic_load_explicit(&vv_libc_memory_found[id], memory_order_relaxed);
 
 	return __builtin_expect(f != NULL, 1) ? f : vv_libc_memory_find(id);
 }
 
-#define THEIRS(name) ((__typeof__(name) *)vv_libc_memory_real(VV_GIFT_##name))
+#define THEIRS(name) ((__typeof__(name) *)vv_libc_memory_real(VV_LIBC_MEMORY_##name))
 
 /* Moves up to n bytes that the C library has allocated to the program's heap. Without memory for
  * that, or if they are in the heap already, returns the same address. */

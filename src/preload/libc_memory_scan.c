@@ -148,10 +148,10 @@ static int scan(scan_fn *theirs, const void *from, const void *format, va_list a
 /* Defined under our own names, because the headers redirect the original ones; the source is a
  * stream or a string. */
 #define DEFINE(of, name, params)                                                                                                                 \
-	int vv_gift_scan_##of##name params __asm__(#of #name) __attribute__((visibility("default")));                                            \
-	int vv_gift_scan_##of##name params
+	int vv_libc_memory_scan_##of##name params __asm__(#of #name) __attribute__((visibility("default")));                                     \
+	int vv_libc_memory_scan_##of##name params
 
-#define SCAN(of, through, from, how) scan((scan_fn *)vv_libc_memory_real(VV_GIFT_##of##through), from, format, ap, how, program)
+#define SCAN(of, through, from, how) scan((scan_fn *)vv_libc_memory_real(VV_LIBC_MEMORY_##of##through), from, format, ap, how, program)
 
 #define SCAN_ARGUMENTS(of, through, from, how)                                                                                                   \
 	bool program = FOR_PROGRAM();                                                                                                            \

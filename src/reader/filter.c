@@ -112,7 +112,7 @@ static const struct stage {
 	unsigned id;
 	undo_fn *undo;
 	bool codes;     /* its output length depends on the content */
-	bool told;      /* it needs the original length */
+	bool needs_length; /* the original one */
 } known[] = {
 	{ VV_FILTER_DEFLATE, inflate_chunk, true, false },
 	{ VV_FILTER_SHUFFLE, unshuffle, false, false },
@@ -145,7 +145,7 @@ static int measure(const struct vv_variable *v, uint32_t mask, size_t len, const
 		stage[i] = mask >> i & 1 ? NULL : find(id);
 		if (!(mask >> i & 1) && !stage[i])
 			return vv_err_set(VV_ENOTSUP, "'%s' went through filter %u, which is not known here", v->name, id);
-		if (stage[i] && stage[i]->told && !exact)
+		if (stage[i] && stage[i]->needs_length && !exact)
 			return vv_err_set(VV_ENOTSUP, "'%s' was coded before it went through filter %u", v->name, id);
 		exact = exact && !(stage[i] && stage[i]->codes);
 		room[i + 1] = room[i] + (stage[i] && stage[i]->codes ? room[i] / 8 + SLACK : stage[i] && id == VV_FILTER_FLETCHER32 ? SUM : 0);

@@ -259,16 +259,16 @@ static void allow_cancel(const ucontext_t *context)
 
 static void take(int level, int sig, siginfo_t *info, void *context)
 {
-	bool (*fn)(int, siginfo_t *, void *) = atomic_load(&mine), settled;
+	bool (*fn)(int, siginfo_t *, void *) = atomic_load(&mine), handled;
 	int saved = errno, type;
 
 	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
 	if (type == PTHREAD_CANCEL_ASYNCHRONOUS)
 		forbid_cancel(context);
-	settled = fn(sig, info, context);
+	handled = fn(sig, info, context);
 	if (type == PTHREAD_CANCEL_ASYNCHRONOUS)
 		allow_cancel(context);
-	if (!settled)
+	if (!handled)
 		pass_on(level, sig, info, context);
 	errno = saved;
 }

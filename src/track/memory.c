@@ -216,14 +216,14 @@ static int query_readonly(int maps, uintptr_t lo, uintptr_t hi)
 
 bool vv_memory_are_readonly(struct vv_memory_range *r, size_t n)
 {
-	int maps = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC), told = maps < 0 ? -1 : 1;
+	int maps = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC), readonly = maps < 0 ? -1 : 1;
 
-	for (size_t i = 0; told == 1 && i < n; i++)
-		told = query_readonly(maps, r[i].lo, r[i].hi);
+	for (size_t i = 0; readonly == 1 && i < n; i++)
+		readonly = query_readonly(maps, r[i].lo, r[i].hi);
 	if (maps >= 0)
 		close(maps);
-	if (told >= 0)
-		return told;
+	if (readonly >= 0)
+		return readonly;
 	vv_memory_look(r, n, is_readonly);
 	for (size_t i = 0; i < n; i++)
 		if (!r[i].ok)

@@ -30,11 +30,11 @@ struct vv_page_protection_ops {
 	int (*open)(struct vv_page_protection *g);
 	int (*add)(struct vv_page_protection *g, uintptr_t lo, uintptr_t hi);
 	bool (*remove)(struct vv_page_protection *g, uintptr_t lo, uintptr_t hi);
-	/* Both shut and lift return 0 or -1, like system calls. */
-	int (*shut)(struct vv_page_protection *g, uintptr_t lo, uintptr_t hi);
-	int (*lift)(struct vv_page_protection *g, uintptr_t lo, uintptr_t hi);
+	/* Both protect and unprotect return 0 or -1, like system calls. */
+	int (*protect)(struct vv_page_protection *g, uintptr_t lo, uintptr_t hi);
+	int (*unprotect)(struct vv_page_protection *g, uintptr_t lo, uintptr_t hi);
 	bool (*are_intact)(struct vv_page_protection *g, struct vv_memory_range *r, size_t n);
-	void (*may_shut)(struct vv_memory_range *r, size_t n);
+	void (*may_protect)(struct vv_memory_range *r, size_t n);
 };
 
 static void *pointer(uintptr_t address)
@@ -96,10 +96,10 @@ static const struct vv_page_protection_ops by_mprotect = {
 	.open = open_nothing,
 	.add = accept_pages,
 	.remove = remove_nothing,
-	.shut = protect,
-	.lift = unprotect,
+	.protect = protect,
+	.unprotect = unprotect,
 	.are_intact = are_protected,
-	.may_shut = may_protect,
+	.may_protect = may_protect,
 };
 
 /* ---- userfaultfd */
@@ -235,10 +235,10 @@ static const struct vv_page_protection_ops by_userfault = {
 	.open = open_userfault,
 	.add = register_pages,
 	.remove = unregister,
-	.shut = arm,
-	.lift = disarm,
+	.protect = arm,
+	.unprotect = disarm,
 	.are_intact = are_armed,
-	.may_shut = may_arm,
+	.may_protect = may_arm,
 };
 
 /* ---- both */
@@ -272,7 +272,7 @@ bool vv_page_protection_remove(struct vv_page_protection *g, uintptr_t lo, uintp
 
 int vv_page_protection_set(struct vv_page_protection *g, uintptr_t lo, uintptr_t hi)
 {
-	if (g->ops->shut(g, lo, hi) == 0)
+	if (g->ops->protect(g, lo, hi) == 0)
 		return 0;
 	if (errno == ENOENT)
 		return vv_err_set(VV_EINVAL, "cannot write-protect memory that is gone or was mapped again");
@@ -281,7 +281,7 @@ int vv_page_protection_set(struct vv_page_protection *g, uintptr_t lo, uintptr_t
 
 int vv_page_protection_clear(struct vv_page_protection *g, uintptr_t lo, uintptr_t hi)
 {
-	if (g->ops->lift(g, lo, hi) == 0)
+	if (g->ops->unprotect(g, lo, hi) == 0)
 		return 0;
 	if (errno != ENOENT)
 		return errno == ENOMEM ? VV_ENOMEM : VV_EINVAL;
@@ -294,7 +294,7 @@ void vv_page_protection_clear_mapped(struct vv_page_protection *g, uintptr_t lo,
 {
 	uintptr_t mid = lo + (hi - lo) / 2 / vv_memory_page() * vv_memory_page();
 
-	if (g->ops->lift(g, lo, hi) == 0 || mid == lo)
+	if (g->ops->unprotect(g, lo, hi) == 0 || mid == lo)
 		return;
 	vv_page_protection_clear_mapped(g, lo, mid);
 	vv_page_protection_clear_mapped(g, mid, hi);
@@ -312,7 +312,7 @@ bool vv_page_protection_is_intact(struct vv_page_protection *g, uintptr_t lo, ui
 
 void vv_page_protection_may_set(const struct vv_page_protection *g, struct vv_memory_range *r, size_t n)
 {
-	g->ops->may_shut(r, n);
+	g->ops->may_protect(r, n);
 }
 
 bool vv_page_protection_is_fault(const struct vv_page_protection *g, int sig, int code)

@@ -567,7 +567,7 @@ static void gone(const struct device_load_suite *s)
 }
 
 /* What finds no room is left to the host. */
-static void poor(const struct device_load_suite *s)
+static void no_rooms(const struct device_load_suite *s)
 {
 	struct kind k = { "codec=none grain=128", (8 << 20) + 77, 128, 3, 500 };
 	struct world w;
@@ -577,10 +577,10 @@ static void poor(const struct device_load_suite *s)
 		uint64_t left;
 
 		w.settled = true;
-		s->poor(n);
+		s->fail_rooms(n);
 		ok(read_begun(&w, 0, w.n, w.p, &left));
 		left = read_part(&w, 0, w.n);
-		s->poor(0);
+		s->fail_rooms(0);
 		w.settled = false;
 		CHECK(n > 1 || left == w.n); /* a half may find a room where the whole found none */
 		CHECK_EQ(read_part(&w, 0, w.n), 0);
@@ -601,8 +601,8 @@ void device_load_suite_run(const struct device_load_suite *s)
 	want_of_memory(s);
 	if (s->fail_at)
 		gone(s);
-	if (s->poor)
-		poor(s);
+	if (s->fail_rooms)
+		no_rooms(s);
 	if (s->fail_open)
 		closed(s);
 }

@@ -11,7 +11,7 @@ struct device_load_suite {
 	int rounds; /* of tables that nobody has laid down */
 	void (*fail_at)(long n); /* the n-th room from now on (1 = the next) cannot be sent; 0: they all can. NULL: nobody can say */
 	void (*fail_open)(bool on); /* the memory for rooms cannot be opened; NULL: nobody can say */
-	void (*poor)(unsigned n); /* there is no memory for each n-th room; 0: there is for all. NULL as well */
+	void (*fail_rooms)(unsigned n); /* there is no memory for each n-th room; 0: there is for all. NULL as well */
 };
 
 /* Ends the program where something is not as it should be. */

@@ -121,17 +121,17 @@ static int run_dump(struct vv_verb_context *job)
 		.extra = args->operand + REST,
 		.n_extra = args->n_operands > REST ? args->n_operands - REST : 0,
 	};
-	struct vv_image_targets whom = { 0 };
+	struct vv_image_targets targets = { 0 };
 	struct vv_spec spec;
 	struct varve *v = NULL;
 	int rc = need_operands(args, REST, "dump --pid PID STORE LINEAGE");
 
 	if (rc == 0)
-		rc = vv_image_targets_get(job, &whom);
-	if (rc == 0 && !whom.n)
+		rc = vv_image_targets_get(job, &targets);
+	if (rc == 0 && !targets.n)
 		rc = vv_err_set(VV_EINVAL, "image dump: which process? --pid PID, or --pid-file FILE");
-	opt.pid = whom.pid;
-	opt.n_pids = whom.n;
+	opt.pid = targets.pid;
+	opt.n_pids = targets.n;
 	if (rc == 0)
 		rc = parse_memory(args, &opt.memory);
 	if (rc == 0)
@@ -151,7 +151,7 @@ static int run_dump(struct vv_verb_context *job)
 		if (rc < 0)
 			vv_image_lineage_tidy(job, args->operand[STORE], spec.lineage);
 	}
-	vv_image_targets_fini(&whom);
+	vv_image_targets_fini(&targets);
 	return rc;
 }
 
@@ -190,7 +190,7 @@ struct revived {
 	struct vv_verb_context *job;
 	uint64_t epoch;
 	double start;
-	bool told;
+	bool any_runs; /* a process runs, and its line was printed */
 	struct vv_bar bar;
 };
 
@@ -200,9 +200,9 @@ static void print_runs(void *arg, pid_t pid)
 	struct vv_verb_context *job = r->job;
 
 	vv_bar_clear(&r->bar);
-	if (!r->told)
+	if (!r->any_runs)
 		vv_json_real(&job->json, "seconds_to_run", vv_clock_s() - r->start);
-	r->told = true;
+	r->any_runs = true;
 	if (job->args->quiet || job->args->json)
 		return;
 	vv_out_printf(&job->out, "process %d runs again, from epoch %" PRIu64 "\n", (int)pid, r->epoch);
@@ -220,7 +220,7 @@ static void report_pids(struct vv_verb_context *job, const struct vv_restore_man
 	for (size_t i = 0; i < r->n_all; i++)
 		vv_json_number(&job->json, NULL, (uint64_t)r->all[i]);
 	vv_json_end(&job->json);
-	for (size_t i = 0; !how->told && !job->args->quiet && !job->args->json && i < r->n_all; i++)
+	for (size_t i = 0; !how->any_runs && !job->args->quiet && !job->args->json && i < r->n_all; i++)
 		vv_out_printf(&job->out, "process %d runs again, from epoch %" PRIu64 "\n", (int)r->all[i], how->epoch);
 	vv_out_flush(&job->out);
 }

@@ -38,7 +38,7 @@ struct cmd_watch {
 	struct vv_file_sets rule;
 	size_t ranks;
 	double settle;
-	struct vv_watch_files lookout;
+	struct vv_watch_files watched;
 	atomic_bool stop;
 	struct vv_retry_times retries; /* of sets that could not be packed */
 	struct growth *growth;
@@ -143,9 +143,9 @@ static int sort_out(struct cmd_watch *w, struct sets *s)
 	char key[VV_MANIFEST_NAME + 16];
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < w->lookout.n; i++)
-		if (!w->lookout.file[i].gone && key_of(w, w->lookout.file[i].name, key, sizeof(key)))
-			rc = sets_add(s, key, &w->lookout.file[i]);
+	for (size_t i = 0; rc == 0 && i < w->watched.n; i++)
+		if (!w->watched.file[i].gone && key_of(w, w->watched.file[i].name, key, sizeof(key)))
+			rc = sets_add(s, key, &w->watched.file[i]);
 	return rc;
 }
 
@@ -153,9 +153,9 @@ static int sort_out(struct cmd_watch *w, struct sets *s)
 static double due_of(const struct cmd_watch *w, const struct set *s)
 {
 	bool complete = s->news && !s->busy && (w->ranks == 0 || s->n >= w->ranks || (s->is_step && s->n_numbers));
-	double again = vv_retry_times_get(&w->retries, s->key), settled = s->last + w->settle;
+	double retry_at = vv_retry_times_get(&w->retries, s->key), settled_at = s->last + w->settle;
 
-	return !complete ? 1e300 : settled > again ? settled : again;
+	return !complete ? 1e300 : settled_at > retry_at ? settled_at : retry_at;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -215,9 +215,9 @@ static int judge_growth(struct cmd_watch *w, const struct set *s, bool *steps)
 
 static struct vv_watch_files_file *file_here(const struct cmd_watch *w, const char *name)
 {
-	size_t at = vv_map_get(&w->lookout.by_name, name);
+	size_t at = vv_map_get(&w->watched.by_name, name);
 
-	return at == VV_MAP_NONE ? NULL : &w->lookout.file[at];
+	return at == VV_MAP_NONE ? NULL : &w->watched.file[at];
 }
 
 /* Deletes files left by a run that was killed, or that was not to delete. Files that differ from
@@ -239,7 +239,7 @@ static int delete_left(struct cmd_watch *w, const struct vv_unpack *u, const str
 static int mark(void *arg, const struct vv_unpack *u)
 {
 	struct cmd_watch *w = arg;
-	struct vv_filelist left = { .folder = w->lookout.folder, .store = w->lookout.store };
+	struct vv_filelist left = { .folder = w->watched.folder, .store = w->watched.store };
 	char key[VV_MANIFEST_NAME + 16];
 	int rc = 0;
 
@@ -275,13 +275,13 @@ static int list_set(struct cmd_watch *w, const struct set *s, struct vv_filelist
 	size_t n = 0;
 	int rc = name ? 0 : VV_ENOMEM;
 
-	for (size_t i = 0; rc == 0 && i < w->lookout.n && n < s->n; i++)
-		if (!w->lookout.file[i].gone && key_of(w, w->lookout.file[i].name, key, sizeof(key)) && strcmp(key, s->key) == 0)
-			name[n++] = w->lookout.file[i].name;
+	for (size_t i = 0; rc == 0 && i < w->watched.n && n < s->n; i++)
+		if (!w->watched.file[i].gone && key_of(w, w->watched.file[i].name, key, sizeof(key)) && strcmp(key, s->key) == 0)
+			name[n++] = w->watched.file[i].name;
 	if (rc == 0 && n)
 		qsort(name, n, sizeof(*name), by_nature);
-	l->folder = w->lookout.folder;
-	l->store = w->lookout.store;
+	l->folder = w->watched.folder;
+	l->store = w->watched.store;
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		rc = vv_filelist_add_found(l, name[i]);
 	vv_mem_free(name);
@@ -402,7 +402,7 @@ static int watch(struct cmd_watch *w)
 	double wait = 0;
 	uint64_t keep = vv_conf_number(&w->job->conf, "keep");
 	bool within = vv_conf_real(&w->job->conf, "keep-within") > 0;
-	int rc = vv_watch_files_open(&w->lookout, w->job->args->operand[2], w->job->args->operand[0]);
+	int rc = vv_watch_files_open(&w->watched, w->job->args->operand[2], w->job->args->operand[0]);
 
 	if (rc == 0 && (keep || within) && vv_args_value(w->job->args, "delete") && !w->job->args->quiet)
 		vv_log_warn("with %s = %s only the newest sets stay, and --delete removes the files of all", keep ? "keep" : "keep-within",
@@ -419,12 +419,12 @@ static int watch(struct cmd_watch *w)
 	vv_out_flush(&w->job->out);
 	vv_json_array(&w->job->json, "epochs");
 	while (rc == 0 && !atomic_load(&w->stop)) {
-		rc = vv_watch_files_wait(&w->lookout, wait);
+		rc = vv_watch_files_wait(&w->watched, wait);
 		if (rc == 0)
 			rc = pack_due(w, &wait);
 	}
 	vv_json_end(&w->job->json);
-	vv_watch_files_close(&w->lookout);
+	vv_watch_files_close(&w->watched);
 	return rc;
 }
 
@@ -439,7 +439,7 @@ static int run(struct vv_verb_context *job)
 		return rc;
 	w->job = job;
 	w->lineage = spec.lineage;
-	w->lookout.fd = -1;
+	w->watched.fd = -1;
 	if (rc == 0 && vv_command_ranks_is_many(&rank) && rank)
 		rc = vv_err_set(VV_EINVAL, "watch: one is enough for all ranks: rank 0 watches, and this is rank %" PRIu32 "; start it without mpirun", rank);
 	if (rc == 0)

@@ -20,11 +20,11 @@ static void put_finding(void *arg, bool grave, const char *text)
 }
 
 /* criu is the authority; its refusal is a finding like others. */
-static int try_all(struct vv_check *c, const struct vv_image_targets *whom)
+static int try_all(struct vv_check *c, const struct vv_image_targets *targets)
 {
 	const struct vv_dump_options opt = {
-		.pid = whom->pid,
-		.n_pids = whom->n,
+		.pid = targets->pid,
+		.n_pids = targets->n,
 		.leave_running = true,
 		.memory = 64 << 20, /* discarded repeatedly */
 		.shell_job = c->shell_job,
@@ -48,11 +48,11 @@ int vv_image_check_run(struct vv_verb_context *job)
 		.n_args = args->n_operands - 1,
 		.shell_job = vv_args_value(args, "shell-job"),
 	};
-	struct vv_image_targets whom = { 0 };
-	int rc = vv_image_targets_get(job, &whom);
+	struct vv_image_targets targets = { 0 };
+	int rc = vv_image_targets_get(job, &targets);
 	bool named;
 
-	named = whom.n;
+	named = targets.n;
 	if (rc == 0 && c.n_args && c.arg_list[0][0] != '-')
 		rc = vv_err_set(VV_EINVAL, "image check: '%s' is no option of criu (which stand behind '--')", c.arg_list[0]);
 	if (rc == 0 && vv_args_value(args, "try") && !named)
@@ -60,11 +60,11 @@ int vv_image_check_run(struct vv_verb_context *job)
 	vv_json_array(&job->json, "findings");
 	if (rc == 0)
 		rc = vv_check_criu(&c);
-	for (size_t i = 0; rc == 0 && i < whom.n; i++)
-		rc = vv_check_process(&c, whom.pid[i]);
+	for (size_t i = 0; rc == 0 && i < targets.n; i++)
+		rc = vv_check_process(&c, targets.pid[i]);
 	if (rc == 0 && vv_args_value(args, "try") && !c.grave)
-		rc = try_all(&c, &whom);
-	vv_image_targets_fini(&whom);
+		rc = try_all(&c, &targets);
+	vv_image_targets_fini(&targets);
 	if (rc)
 		return rc;
 	vv_json_end(&job->json);

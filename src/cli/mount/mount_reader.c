@@ -47,10 +47,10 @@ static void look_ahead(struct vv_mount_reader *r, uint64_t at, size_t n)
 	if (pthread_mutex_trylock(&r->lock) != 0)
 		return;
 	if (at <= r->next + NEAR && r->next <= at + NEAR) {
-		r->told = r->told < at ? at : r->told;
-		vv_block_cache_read_ahead(r->view->cache, r->item->region, at, &r->told);
+		r->read_ahead_end = r->read_ahead_end < at ? at : r->read_ahead_end;
+		vv_block_cache_read_ahead(r->view->cache, r->item->region, at, &r->read_ahead_end);
 	} else {
-		r->told = 0;
+		r->read_ahead_end = 0;
 	}
 	r->next = at + n;
 	pthread_mutex_unlock(&r->lock);

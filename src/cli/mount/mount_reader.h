@@ -12,7 +12,7 @@ struct vv_mount_reader {
 	size_t header_len;
 	pthread_mutex_t lock; /* of the members below */
 	uint64_t next;	      /* the expected offset of a reader in order */
-	uint64_t told;	      /* for vv_block_cache_read_ahead */
+	uint64_t read_ahead_end; /* for vv_block_cache_read_ahead */
 };
 
 /* The view stays open as long as the reader. */

@@ -87,7 +87,7 @@ static void look_at_command(struct run_watch *w)
 /* ---- start and end --------------------------------------------------------------------------- */
 
 /* A command that has finished its work repeats it from the start, as it would without varve. */
-static int begin_anew(struct run_watch *w)
+static int begin_new_run(struct run_watch *w)
 {
 	uint64_t epoch = 0;
 	int rc = vv_run_epochs_ended(&w->epochs, &epoch);
@@ -115,7 +115,7 @@ static int start(struct run_watch *w)
 
 	memset(&w->run, 0, sizeof(w->run));
 	if (rc == 0 && w->next == UINT64_MAX && w->died == 0)
-		rc = begin_anew(w);
+		rc = begin_new_run(w);
 	if (rc == 0)
 		rc = vv_run_epochs_newest(&w->epochs, UINT64_MAX, &w->run.newest);
 	w->run.base = w->next == UINT64_MAX ? w->run.newest : w->next;

@@ -59,13 +59,13 @@ static uint32_t choose(const struct owner_choice *d, const struct vv_owner_batch
 	const uint32_t *h = vv_owner_batch_holders(d->c, g);
 
 	for (uint32_t j = 0; j < want; j++) {
-		uint32_t i = (uint32_t)((at + (uint64_t)g->n * j / want) % g->n), tried = 0;
+		uint32_t i = (uint32_t)((at + (uint64_t)g->n * j / want) % g->n), n_taken = 0;
 
-		while (tried < g->n && host_taken(d, copy, n, n, h[i])) {
+		while (n_taken < g->n && host_taken(d, copy, n, n, h[i])) {
 			i = i + 1 < g->n ? i + 1 : 0;
-			tried++;
+			n_taken++;
 		}
-		if (tried == g->n)
+		if (n_taken == g->n)
 			break;
 		copy[n++] = h[i] * VV_OWNER_INDEX_POS_MAX;
 		d->c->load[h[i]] += vv_owner_index_tag_len(g->tag);

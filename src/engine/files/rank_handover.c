@@ -52,7 +52,7 @@ struct vv_rank_handover {
 	struct vv_handover_messages handed[VV_RANK_HANDOVER_RANKS]; /* to each member */
 	/* counters of the bytes that each member handed over */
 	struct varve_stats counts[VV_RANK_HANDOVER_RANKS];
-	struct vv_exchange mail; /* the received messages */
+	struct vv_exchange messages; /* sent and received ones */
 	size_t n_own;        /* files of this rank */
 	struct file_owner {
 		uint32_t member, file;
@@ -262,14 +262,14 @@ static int write_messages(struct vv_rank_handover *s)
 		sum += head[i].n + vv_handover_message_data_len(&s->handed[i]);
 	}
 	if (rc == 0)
-		rc = vv_exchange_new(&s->mail, s->g->size, sum);
-	p = s->mail.out;
+		rc = vv_exchange_new(&s->messages, s->g->size, sum);
+	p = s->messages.out;
 	for (uint32_t i = 0; rc == 0 && i < s->n_members; i++) {
 		if (!s->handed[i].n)
 			continue;
 		rc = vv_handover_message_put(&s->handed[i], s->file_set, &head[i], p);
-		s->mail.out_len[s->member[i]] = head[i].n + vv_handover_message_data_len(&s->handed[i]);
-		p += s->mail.out_len[s->member[i]];
+		s->messages.out_len[s->member[i]] = head[i].n + vv_handover_message_data_len(&s->handed[i]);
+		p += s->messages.out_len[s->member[i]];
 	}
 	for (uint32_t i = 0; i < s->n_members; i++)
 		vv_buf_fini(&head[i]);
@@ -289,7 +289,7 @@ static int add_remote_file(struct vv_rank_handover *s, uint32_t member, uint32_t
 }
 
 /* Adds the files of a member behind the present ones. */
-static int welcome(struct vv_rank_handover *s, uint32_t member, const uint8_t *message, size_t n)
+static int add_member_files(struct vv_rank_handover *s, uint32_t member, const uint8_t *message, size_t n)
 {
 	struct vv_handover_messages in = { 0 };
 	const uint8_t *bytes = NULL;
@@ -307,22 +307,22 @@ static int welcome(struct vv_rank_handover *s, uint32_t member, const uint8_t *m
 	return rc == VV_EPEER ? vv_err_context(rc, "from rank %u", s->member[member]) : rc;
 }
 
-static int stranger(uint32_t rank)
+static int refuse_rank(uint32_t rank)
 {
 	return vv_err_set(VV_EPEER, "rank %u, which is not one of those that hand memory over here, sends a message; nothing was stored, try again", rank);
 }
 
 static int read_messages(struct vv_rank_handover *s)
 {
-	const uint8_t *p = s->mail.in;
+	const uint8_t *p = s->messages.in;
 	uint32_t member = 0;
 	int rc = 0;
 
-	for (uint32_t r = 0; rc == 0 && r < s->g->size; p += s->mail.in_len[r++]) {
+	for (uint32_t r = 0; rc == 0 && r < s->g->size; p += s->messages.in_len[r++]) {
 		bool is_member = member < s->n_members && s->member[member] == r;
 
-		if (s->mail.in_len[r])
-			rc = is_member ? welcome(s, member, p, (size_t)s->mail.in_len[r]) : stranger(r);
+		if (s->messages.in_len[r])
+			rc = is_member ? add_member_files(s, member, p, (size_t)s->messages.in_len[r]) : refuse_rank(r);
 		member += is_member;
 	}
 	vv_stream_input_sort(s->file_set);
@@ -335,11 +335,11 @@ static int exchange(struct vv_rank_handover *s)
 
 	if (rc == 0)
 		rc = write_messages(s);
-	rc = vv_exchange_send(&s->mail, s->g, rc, 1);
+	rc = vv_exchange_send(&s->messages, s->g, rc, 1);
 	if (rc)
 		return rc;
-	vv_comm_free(s->g->comm, s->mail.out);
-	s->mail.out = NULL;
+	vv_comm_free(s->g->comm, s->messages.out);
+	s->messages.out = NULL;
 	return read_messages(s);
 }
 
@@ -368,7 +368,7 @@ void vv_rank_handover_close(struct vv_rank_handover *s)
 		return;
 	for (uint32_t i = 0; i < s->n_members; i++)
 		vv_mem_free(s->handed[i].v);
-	vv_exchange_free(&s->mail, s->g);
+	vv_exchange_free(&s->messages, s->g);
 	vv_mem_free(s->rest);
 	vv_mem_free(s->remote_file);
 	vv_mem_free(s);

@@ -298,12 +298,12 @@ int vv_grain_sets_fall_back(struct varve *v, struct vv_set *s)
 	return try_sieve(v, s, vv_space_host());
 }
 
-int vv_grain_sets_open_sieve(struct varve *v, struct vv_set *s, bool anew)
+int vv_grain_sets_open_sieve(struct varve *v, struct vv_set *s, bool reopen)
 {
 	uint64_t budget = budget_of(v, s);
 	int rc;
 
-	if (s->sieve && (budget / 2 > s->budget || (anew && s->space != s->key.space)))
+	if (s->sieve && (budget / 2 > s->budget || (reopen && s->space != s->key.space)))
 		vv_grain_sets_close_sieve(s);
 	if (s->sieve)
 		return 0;

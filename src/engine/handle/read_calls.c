@@ -270,7 +270,7 @@ static int read_part(struct varve_reader *r, void *arg)
 {
 	const struct region_part *p = arg;
 	const struct vv_run_table_region *from = NULL;
-	struct vv_device_restore bounce = { 0 };
+	struct vv_device_restore host_copies = { 0 };
 	struct region_rows rows;
 	struct vv_want all;
 	int rc = vv_run_table_region(&r->ctx.lineage, &r->table, p->name, &from);
@@ -282,8 +282,8 @@ static int read_part(struct varve_reader *r, void *arg)
 	if (!p->to)
 		return vv_err_set(VV_EINVAL, "%s: region '%s': no memory (NULL) for %" PRIu64 " bytes", p->call, p->name, rows.n * rows.len);
 	all = (struct vv_want){ &from->runs, 0, rows.n * rows.len, p->to, p->name };
-	rc = vv_device_restore_begin(&bounce, &all, 1);
-	return vv_device_restore_end(&bounce, rc ? rc : fill(r, &all, &rows));
+	rc = vv_device_restore_begin(&host_copies, &all, 1);
+	return vv_device_restore_end(&host_copies, rc ? rc : fill(r, &all, &rows));
 }
 
 static int locked_read(struct varve_reader *r, uint64_t epoch, uint32_t rank, struct region_part *p)

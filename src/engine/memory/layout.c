@@ -448,8 +448,8 @@ static void free_arrays(struct vv_tiles *t)
 	t->plan.order = (struct vv_write_order){ 0 };
 }
 
-/* Without arrays no region is watched, and vv_tiles_detach would find none. The next layout begins
- * anew. */
+/* Without arrays no region is watched, and vv_tiles_detach would find none. The next layout
+ * starts again. */
 static void give_up(struct varve *v)
 {
 	struct vv_tiles *t = v->tiles;

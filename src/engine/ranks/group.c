@@ -125,12 +125,12 @@ int vv_group_check_call_max(struct vv_group *g, enum vv_group_call call, uint64_
 }
 
 /* A rank passes on another rank's error in the name of that rank. */
-int vv_group_adopt_error(const struct vv_group *g, uint32_t who, struct vv_err_state *told)
+int vv_group_adopt_error(const struct vv_group *g, uint32_t who, struct vv_err_state *error)
 {
-	const char *words = told->message;
-	int code = told->code < 0 ? told->code : VV_EPEER, n = 0;
+	const char *words = error->message;
+	int code = error->code < 0 ? error->code : VV_EPEER, n = 0;
 
-	told->message[sizeof(told->message) - 1] = '\0';
+	error->message[sizeof(error->message) - 1] = '\0';
 	for (unsigned first; sscanf(words, "rank %7u: %n", &first, &n) == 1 && n; n = 0) {
 		who = first;
 		words += n;

@@ -60,7 +60,7 @@ enum { VV_GROUP_SUM_MOST = 8 };
 int vv_group_sum(struct vv_group *g, struct vv_comm *c, int rc, uint64_t *v, size_t n);
 /* Makes the error reported by rank `who` this rank's error, in the name of the rank where it began.
  * Returns its code. */
-int vv_group_adopt_error(const struct vv_group *g, uint32_t who, struct vv_err_state *told);
+int vv_group_adopt_error(const struct vv_group *g, uint32_t who, struct vv_err_state *error);
 
 /* A storage node that lacks the record of an epoch gets it from one that has it. */
 int vv_group_spread_commit(struct vv_context *ctx, uint64_t epoch);

@@ -119,7 +119,7 @@ struct loader {
 	const struct vv_parity_sets *s;
 	struct vv_parity_job *v;
 	size_t n, cap;
-	bool told; /* that a set is beyond the limits of this version */
+	bool refusal_logged; /* a set is beyond the limits of this version */
 };
 
 static bool is_known(const struct loader *l, const struct vv_parity_head *h)
@@ -142,11 +142,11 @@ static bool is_recorded(const struct vv_commit *c, const struct vv_parity_head *
 }
 
 /* Once, since each object of the set has the same head. */
-static void tell_refused(struct loader *l, uint64_t epoch)
+static void log_refusal(struct loader *l, uint64_t epoch)
 {
-	if (!l->told)
+	if (!l->refusal_logged)
 		vv_log_warn("the parity of epoch %" PRIu64 " is not used: %s", epoch, vv_err_last());
-	l->told = true;
+	l->refusal_logged = true;
 }
 
 /* Takes ownership of the head. Two sets of an epoch have no layer in common: the first counts. */
@@ -165,7 +165,7 @@ static int add_job(struct loader *l, struct vv_parity_head *h, struct vv_parity_
 	if (rc == 0)
 		rc = vv_parity_job_init(&l->v[l->n], h);
 	if (rc == VV_EINVAL)
-		tell_refused(l, epoch);
+		log_refusal(l, epoch);
 	if (rc == VV_EDAMAGED || rc == VV_EINVAL)
 		rc = 0;
 	else if (rc == 0)
@@ -374,13 +374,13 @@ static int locate_all(struct loader *from, uint64_t epoch)
 /* The first intact commit record of the epoch in a store with objects of it; without ranks: none. */
 static int find_record(const struct vv_parity_sets *s, uint64_t epoch, struct vv_commit *out)
 {
-	uint32_t tried = VV_PARITY_NO_PLACE;
+	uint32_t last_place = VV_PARITY_NO_PLACE;
 	int rc = VV_ENOENT;
 
 	for (size_t i = end_of_epoch(s, epoch - 1); i < s->n && vv_run_epoch(s->v[i].layer) == epoch && (rc == VV_ENOENT || rc == VV_EDAMAGED); i++) {
-		const struct vv_lineage *lin = s->v[i].place == tried ? NULL : vv_parity_build_lineage(&s->io, s->v[i].place);
+		const struct vv_lineage *lin = s->v[i].place == last_place ? NULL : vv_parity_build_lineage(&s->io, s->v[i].place);
 
-		tried = s->v[i].place;
+		last_place = s->v[i].place;
 		rc = lin ? vv_catalog_commit(lin, epoch, out) : rc;
 	}
 	if (rc != VV_ENOENT && rc != VV_EDAMAGED)

@@ -233,14 +233,14 @@ static int by_rank(const void *a, const void *b)
 
 /* The next other storage node with the layer; NULL: none is left. Without stores of their own, ranks
  * know no holders. */
-static const struct vv_holder *next_holder(const struct fetch *f, const struct vv_salvage_need *need, uint32_t *tried)
+static const struct vv_holder *next_holder(const struct fetch *f, const struct vv_salvage_need *need, uint32_t *holders_tried)
 {
 	const struct vv_layer_holders *l = &f->holders;
 	size_t first = vv_layer_holders_find(l, need->layer);
 
 	for (size_t h = first + need->holders_tried; h < l->n && l->v[h].layer == need->layer; h++)
 		if (l->v[h].storage_node != f->g->storage_node[f->g->rank]) {
-			*tried = (uint32_t)(h - first + 1);
+			*holders_tried = (uint32_t)(h - first + 1);
 			return &l->v[h];
 		}
 	return NULL;
@@ -517,9 +517,9 @@ static int try_holders(struct fetch *f)
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < f->bad.n; i++) {
-		uint32_t tried;
+		uint32_t holders_tried;
 
-		if (next_holder(f, &f->bad.v[i], &tried))
+		if (next_holder(f, &f->bad.v[i], &holders_tried))
 			rc = add_remote(f, &f->bad.v[i]);
 		else
 			f->bad.v[n++] = f->bad.v[i];

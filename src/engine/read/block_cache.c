@@ -438,10 +438,10 @@ static bool queue(struct vv_block_cache *s, struct vv_block_cache_entry *b)
 	return true;
 }
 
-void vv_block_cache_read_ahead(struct vv_block_cache *s, size_t region, uint64_t at, uint64_t *told)
+void vv_block_cache_read_ahead(struct vv_block_cache *s, size_t region, uint64_t at, uint64_t *submitted_end)
 {
 	const struct vv_block_map_region *r = &s->cuts.region[region];
-	uint64_t from = *told > at ? *told : at;
+	uint64_t from = *submitted_end > at ? *submitted_end : at;
 	const struct vv_block_map_part *c = vv_block_map_find(r, from), *end = r->v + r->n;
 
 	if (from >= at + AHEAD)
@@ -450,7 +450,7 @@ void vv_block_cache_read_ahead(struct vv_block_cache *s, size_t region, uint64_t
 	for (; c && c < end && c->at < at + AHEAD; c++) {
 		if (c->block != VV_BLOCK_MAP_ZEROS && !queue(s, &s->book[c->block]))
 			break;
-		*told = c->at + c->len;
+		*submitted_end = c->at + c->len;
 	}
 	pthread_mutex_unlock(&s->lock);
 }

@@ -44,6 +44,6 @@ int vv_block_cache_copy(struct vv_block_cache *s, size_t region, uint64_t at, ui
 void vv_block_cache_expect_again(struct vv_block_cache *s, size_t region, uint64_t at, uint64_t len);
 /* A thread reads the region in order, and has come to `at`: begins to decode the following blocks.
  * The last argument, first 0, is the end of the submitted part. */
-void vv_block_cache_read_ahead(struct vv_block_cache *s, size_t region, uint64_t at, uint64_t *told);
+void vv_block_cache_read_ahead(struct vv_block_cache *s, size_t region, uint64_t at, uint64_t *submitted_end);
 
 #endif

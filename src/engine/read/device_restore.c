@@ -155,7 +155,7 @@ void vv_device_restore_expect(struct vv_context *ctx, struct vv_device_buffers *
 struct due { /* of a want */
 	const struct vv_space *space; /* NULL: the host's memory */
 	int device;
-	bool tried; /* to load it with the device */
+	bool in_device_load; /* it was given to the device to load */
 	struct vv_extents left; /* for the host to read */
 };
 
@@ -199,7 +199,7 @@ static int load_on_device(struct vv_context *ctx, struct vv_device_buffers *buff
 	for (size_t i = 0; i < n; i++) {
 		if (due[i].space != d->space || due[i].device != d->device)
 			continue;
-		due[i].tried = true;
+		due[i].in_device_load = true;
 		len += want[i].len;
 		load[n_load++] = (struct vv_device_load_want){ &want[i], NULL, &due[i].left };
 	}
@@ -245,7 +245,7 @@ static int read_devices(struct vv_context *ctx, struct vv_device_buffers *buffer
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		if (due[i].space && !places(ctx))
 			rc = vv_payload_extent_add(&due[i].left, want[i].at, want[i].len, 1);
-		else if (due[i].space && !due[i].tried)
+		else if (due[i].space && !due[i].in_device_load)
 			rc = load_on_device(ctx, buffers, t, want + i, n - i, due + i);
 	return rc;
 }

@@ -248,19 +248,19 @@ static int fetch_from_devices(const struct vv_device_restore *b)
 static int fill(struct redistribution *d, int rc)
 {
 	struct vv_want *to = vv_mem_new(d->v->n_regions, sizeof(*to));
-	struct vv_device_restore bounce = { 0 };
+	struct vv_device_restore host_copies = { 0 };
 	struct vv_make_writable writable = { 0 };
 
 	rc = rc ? rc : to ? vv_threads_start(&d->v->ctx) : VV_ENOMEM;
 	for (size_t i = 0; rc == 0 && i < d->v->n_regions; i++)
 		to[i] = (struct vv_want){ .len = d->v->region[i]->shape.len, .to = d->v->region[i]->p, .name = d->v->region[i]->name };
 	if (rc == 0)
-		rc = vv_device_restore_begin(&bounce, to, d->v->n_regions);
+		rc = vv_device_restore_begin(&host_copies, to, d->v->n_regions);
 	if (rc == 0)
-		rc = fetch_from_devices(&bounce);
+		rc = fetch_from_devices(&host_copies);
 	if (rc == 0)
 		rc = vv_restore_make_writable(to, d->v->n_regions, &writable);
-	rc = vv_device_restore_end(&bounce, read_all(d, rc, to));
+	rc = vv_device_restore_end(&host_copies, read_all(d, rc, to));
 	rc = agree(d->v, vv_restore_protect_again(&writable, rc));
 	vv_mem_free(to);
 	return rc;

@@ -180,7 +180,7 @@ static int read_parts(struct varve *v, uint64_t epoch, uint32_t ranks)
 /* An epoch that is damaged for one rank is damaged for all. */
 static int read_together(struct varve *v, int rc, uint64_t epoch, struct vv_run_table *t, struct vv_want *want, bool *copied)
 {
-	struct vv_device_restore bounce = { 0 };
+	struct vv_device_restore host_copies = { 0 };
 	struct vv_make_writable writable = { 0 };
 	uint64_t era = 0, moved;
 	uint32_t ranks;
@@ -206,10 +206,10 @@ static int read_together(struct varve *v, int rc, uint64_t epoch, struct vv_run_
 		return rc;
 	rc = plan(v, t, want);
 	if (rc == 0)
-		rc = vv_device_restore_begin(&bounce, want, v->n_regions);
+		rc = vv_device_restore_begin(&host_copies, want, v->n_regions);
 	if (rc == 0)
 		rc = vv_restore_make_writable(want, v->n_regions, &writable);
-	rc = vv_device_restore_end(&bounce, vv_remote_read_read(&v->ctx, rc, want, v->n_regions, copied));
+	rc = vv_device_restore_end(&host_copies, vv_remote_read_read(&v->ctx, rc, want, v->n_regions, copied));
 	rc = vv_group_agree(v->ctx.group, v->ctx.group->comm, rc);
 	if (rc)
 		return vv_restore_protect_again(&writable, rc);
@@ -306,14 +306,14 @@ static int restart_or_repair(struct varve *v, uint64_t epoch)
 {
 	struct vv_err_state error;
 	bool repaired = false;
-	int rc = restart_epoch(v, epoch), tried;
+	int rc = restart_epoch(v, epoch), repair_rc;
 
 	if (rc != VV_EDAMAGED || !v->ctx.group)
 		return rc;
 	vv_err_save(rc, &error);
-	tried = vv_redundancy_repair(v, epoch, &repaired);
-	if (tried)
-		return tried;
+	repair_rc = vv_redundancy_repair(v, epoch, &repaired);
+	if (repair_rc)
+		return repair_rc;
 	if (repaired)
 		return restart_epoch(v, epoch);
 	vv_err_restore(&error);

@@ -200,7 +200,7 @@ static void *run_thread(void *arg)
 		uint32_t looked = vv_event_count(&t->change);
 		uint64_t epoch = r->failed ? 0 : r->due;
 		double began = vv_clock_s();
-		bool told;
+		bool no_warning;
 		int rc;
 
 		r->copying = epoch;
@@ -209,10 +209,10 @@ static void *run_thread(void *arg)
 		vv_tiers_unlock(t, &mask);
 		if (epoch) {
 			rc = copy_to_tier(r, epoch);
-			told = rc >= 0 || r->warned == epoch || atomic_load(&t->stop);
-			if (!told)
+			no_warning = rc >= 0 || r->warned == epoch || atomic_load(&t->stop);
+			if (!no_warning)
 				warn(r, epoch);
-			r->warned = told ? r->warned : epoch;
+			r->warned = no_warning ? r->warned : epoch;
 		} else {
 			rc = 0;
 			vv_event_wait_for(&t->change, looked, INFINITY);

@@ -302,7 +302,7 @@ static int ask_old_owners(struct vv_rank_dedup_priv *t)
 
 /* ---- exact: M4, M5, M6 ----------------------------------------------------------------------- */
 
-static int send_verdicts(struct vv_rank_dedup_priv *t, int rc, uint64_t *shared)
+static int send_decisions(struct vv_rank_dedup_priv *t, int rc, uint64_t *shared)
 {
 	uint32_t *decision = (uint32_t *)t->decisions.out;
 
@@ -369,7 +369,7 @@ static int send_where(struct vv_rank_dedup_priv *t, int rc)
 
 /* Before positions are promised: marks shared claims, and claims of other ranks, which get no
  * position. */
-static int note_verdicts(struct vv_rank_dedup_priv *t)
+static int note_decisions(struct vv_rank_dedup_priv *t)
 {
 	const uint32_t *got = (const uint32_t *)t->decisions.in;
 	struct vv_claims *c = t->p->claims;
@@ -496,9 +496,9 @@ static int exact(struct vv_rank_dedup_priv *t)
 		rc = open_batch(t, old);
 	vv_test_point("judged");
 	if (!t->failed)
-		rc = send_verdicts(t, rc, &shared);
+		rc = send_decisions(t, rc, &shared);
 	if (!t->failed && shared) {
-		rc = rc ? rc : note_verdicts(t);
+		rc = rc ? rc : note_decisions(t);
 		rc = vv_rank_dedup_priv_agree(t, rc ? rc : make_place_room(t));
 	}
 	if (rc == 0 && shared)

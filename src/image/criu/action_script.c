@@ -53,7 +53,7 @@ int vv_action_script_open(struct vv_action_script *h, struct vv_criu *c, const c
 	return write_it(h, action);
 }
 
-static void shut(int *fd)
+static void close_fd(int *fd)
 {
 	if (*fd >= 0)
 		close(*fd);
@@ -64,15 +64,15 @@ int vv_action_script_go(struct vv_action_script *h)
 {
 	if (write(h->word, "go\n", 3) != 3)
 		return vv_err_sys(errno, "cannot speak to criu");
-	shut(&h->go[1]);
+	close_fd(&h->go[1]);
 	return 0;
 }
 
 void vv_action_script_close(struct vv_action_script *h)
 {
 	for (int i = 0; i < 2; i++) {
-		shut(&h->ready[i]);
-		shut(&h->go[i]);
+		close_fd(&h->ready[i]);
+		close_fd(&h->go[i]);
 	}
-	shut(&h->word);
+	close_fd(&h->word);
 }

@@ -46,20 +46,20 @@ static int write_trees(const pid_t *root, size_t n, struct vv_buf *b)
 	return rc ? rc : vv_buf_check(b);
 }
 
-struct told { /* the message of a rank */
+struct tree_message { /* of a rank */
 	const uint64_t *word;
 	size_t n;
 	uint32_t rank;
 	bool own;
 };
 
-static int nonsense(const struct told *t)
+static int refuse_message(const struct tree_message *t)
 {
 	return vv_err_set(VV_EPEER, "rank %u tells of processes what cannot be", t->rank);
 }
 
 /* Checks whether this root, that of our tree number `mine`, is in another tree of the rank. */
-static int look_for(const struct told *t, pid_t root, size_t mine)
+static int look_for(const struct tree_message *t, pid_t root, size_t mine)
 {
 	size_t at = FIRST;
 
@@ -67,7 +67,7 @@ static int look_for(const struct told *t, pid_t root, size_t mine)
 		uint64_t len = at < t->n ? t->word[at] : 0;
 
 		if (len < 1 || len > t->n - at - 1)
-			return nonsense(t);
+			return refuse_message(t);
 		at++;
 		for (size_t k = 0; k < len && !(t->own && i == mine); k++) {
 			if (t->word[at + k] != (uint64_t)root)
@@ -78,13 +78,13 @@ static int look_for(const struct told *t, pid_t root, size_t mine)
 		}
 		at += (size_t)len;
 	}
-	return at == t->n ? 0 : nonsense(t);
+	return at == t->n ? 0 : refuse_message(t);
 }
 
-static int check_rank(const struct told *t, const struct told *mine)
+static int check_rank(const struct tree_message *t, const struct tree_message *mine)
 {
 	size_t at = FIRST;
-	int rc = t->n < FIRST ? nonsense(t) : 0;
+	int rc = t->n < FIRST ? refuse_message(t) : 0;
 
 	if (rc || t->word[SPACE] != mine->word[SPACE])
 		return rc;
@@ -102,15 +102,15 @@ static int check_rank(const struct told *t, const struct told *mine)
 }
 
 /* The process numbers of another host are not compared. */
-static int check_all(const struct vv_group *g, const struct vv_exchange *m, const struct told *mine, struct vv_tree_names_place *out)
+static int check_all(const struct vv_group *g, const struct vv_exchange *m, const struct tree_message *mine, struct vv_tree_names_place *out)
 {
 	int rc = 0;
 
 	for (uint32_t r = 0; rc == 0 && r < g->size; r++) {
-		struct told t = { (const uint64_t *)(const void *)vv_exchange_from(m, g, r), (size_t)(m->in_len[r] / sizeof(uint64_t)), r, r == g->rank };
+		struct tree_message t = { (const uint64_t *)(const void *)vv_exchange_from(m, g, r), (size_t)(m->in_len[r] / sizeof(uint64_t)), r, r == g->rank };
 
 		if (m->in_len[r] % sizeof(uint64_t) || t.n < FIRST || t.word[TREES] > t.n)
-			return nonsense(&t);
+			return refuse_message(&t);
 		if (g->host[r] == g->host[g->rank])
 			rc = check_rank(&t, mine);
 		out->first += r < g->rank ? t.word[TREES] : 0;
@@ -124,12 +124,12 @@ int vv_tree_names_agree(struct varve *v, int rc, const pid_t *root, size_t n, st
 	struct vv_group *g = v->ctx.group;
 	struct vv_buf b = { 0 };
 	struct vv_exchange m = { 0 };
-	struct told mine;
+	struct tree_message mine;
 
 	*out = (struct vv_tree_names_place){ 0 };
 	if (rc == 0)
 		rc = write_trees(root, n, &b);
-	mine = (struct told){ (const uint64_t *)(const void *)b.p, b.n / sizeof(uint64_t), v->ctx.rank, true };
+	mine = (struct tree_message){ (const uint64_t *)(const void *)b.p, b.n / sizeof(uint64_t), v->ctx.rank, true };
 	if (!g) {
 		out->all = n;
 		rc = rc ? rc : check_rank(&mine, &mine);

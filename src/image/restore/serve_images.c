@@ -103,7 +103,7 @@ struct vv_serve_images_pipe {
 	size_t file, part;
 	uint64_t at;   /* written bytes of the part */
 	uint64_t sent; /* total of written bytes */
-	uint64_t told; /* end of the read-ahead */
+	uint64_t read_ahead_end;
 	struct pin *pin;
 	size_t first, n, cap;
 };
@@ -391,7 +391,7 @@ static int write_piece(struct vv_serve_images *s, struct vv_serve_images_pipe *p
 	int rc;
 
 	if (s->cache)
-		vv_block_cache_read_ahead(s->cache, p->file, at, &p->told);
+		vv_block_cache_read_ahead(s->cache, p->file, at, &p->read_ahead_end);
 	rc = take(s, p->file, at, &piece);
 	if (rc)
 		return vv_err_context(rc, "'%s'", name_of(s, p->file));

@@ -34,9 +34,9 @@ enum { SOCKET, HOOK, CRIU, STREAMS }; /* indices of poll */
 struct vv_image_input_stream {
 	char name[VV_STREAM_PROTOCOL_NAME];
 	int fd; /* -1: it has ended */
-	bool told;
+	bool announced; /* its name was delivered */
 	struct vv_buf bytes; /* contents of an image without pages */
-	size_t told_n;       /* bytes of it that were delivered */
+	size_t n_delivered;   /* bytes of it that were delivered */
 	bool is_pages, is_pagemap;
 	struct vv_page_buffer_file pages;
 	struct vv_precopied_file ahead; /* used if its pages were copied before the freeze */
@@ -62,7 +62,7 @@ static int start(struct vv_image_input *c)
 	return rc ? rc : vv_criu_start(c->criu, "dump", false);
 }
 
-static void shut(int *fd)
+static void close_fd(int *fd)
 {
 	if (*fd >= 0)
 		close(*fd);
@@ -149,7 +149,7 @@ static int begin_stream(struct vv_image_input *c)
 	if (rc <= 0) {
 		vv_mem_free(s);
 		if (rc == 0)
-			shut(&c->connection);
+			close_fd(&c->connection);
 		return rc;
 	}
 	s->fd = -1;
@@ -180,7 +180,7 @@ static int read_pages(struct vv_image_input *c, struct vv_image_input_stream *s)
 	if (rc <= 0)
 		return rc;
 	if (took == 0)
-		shut(&s->fd);
+		close_fd(&s->fd);
 	s->len += took;
 	if (took == 0 || s->thrown_away)
 		return 0;
@@ -196,7 +196,7 @@ static int read_other(struct vv_image_input *c, struct vv_image_input_stream *s)
 	if (got < 0)
 		return errno == EINTR || errno == EAGAIN ? 0 : vv_err_sys(errno, "cannot read '%s' from criu", s->name);
 	if (got == 0)
-		shut(&s->fd);
+		close_fd(&s->fd);
 	vv_buf_add(&s->bytes, bytes, (size_t)got);
 	c->other += (size_t)got;
 	c->full |= c->other >= OTHER_MOST;
@@ -270,7 +270,7 @@ static int accept_criu(struct vv_image_input *c)
 {
 	int rc = vv_stream_protocol_accept(c->listening, &c->connection);
 
-	shut(&c->listening);
+	close_fd(&c->listening);
 	return rc;
 }
 
@@ -353,7 +353,7 @@ static void end_telling(struct vv_image_input *c)
 		s->pages.n = s->ahead.file.n = 0;
 		if (!s->is_pagemap) {
 			vv_buf_fini(&s->bytes);
-			s->told_n = 0;
+			s->n_delivered = 0;
 		}
 	}
 	vv_precopy_forget(&c->precopy);
@@ -384,18 +384,18 @@ static bool next_part(struct vv_image_input *c, struct vv_stream_input_part *out
 {
 	for (; c->at_stream < c->streams.n_streams; c->at_stream++, c->at_stretch = 0) {
 		struct vv_image_input_stream *s = c->streams.stream[c->at_stream];
-		bool is_new = !s->told;
+		bool is_new = !s->announced;
 
-		s->told = true;
+		s->announced = true;
 		*out = (struct vv_stream_input_part){ .name = s->name };
 		if (c->at_stretch < pages_of(s)->n) {
 			fill_part(c, s, out);
 			return true;
 		}
-		if (is_new || s->bytes.n > s->told_n) {
-			out->bytes = s->bytes.p + s->told_n;
-			out->n = s->bytes.n - s->told_n;
-			s->told_n = s->bytes.n;
+		if (is_new || s->bytes.n > s->n_delivered) {
+			out->bytes = s->bytes.p + s->n_delivered;
+			out->n = s->bytes.n - s->n_delivered;
+			s->n_delivered = s->bytes.n;
 			return true;
 		}
 	}
@@ -462,9 +462,9 @@ int vv_image_input_finish(struct vv_image_input *c, bool stored)
 	if (stored)
 		return c->opt.leave_running ? 0 : say_go(c);
 	for (size_t i = 0; i < c->streams.n_streams; i++)
-		shut(&c->streams.stream[i]->fd);
-	shut(&c->connection);
-	shut(&c->listening);
+		close_fd(&c->streams.stream[i]->fd);
+	close_fd(&c->connection);
+	close_fd(&c->listening);
 	vv_action_script_close(&c->hook);
 	return 0;
 }

@@ -235,7 +235,7 @@ static bool is_purged(const struct held *h)
 	return h->folder.ino && now.dev == h->folder.dev && now.ino == h->folder.ino;
 }
 
-static int take_anew(struct held *h)
+static int take_again(struct held *h)
 {
 	struct held fresh = { .fd = -1 };
 	int rc = take(h->path, &fresh);
@@ -259,7 +259,7 @@ static int check_name(struct held *h)
 	struct stat st;
 
 	if (stat(h->path, &st) < 0 && errno == ENOENT && is_purged(h))
-		return take_anew(h);
+		return take_again(h);
 	if (stat(h->path, &st) < 0)
 		return errno == ENOENT || errno == ENOTDIR ?
 			       vv_err_set(VV_ENOENT, "the lock '%s' is gone: the store or the lineage was removed or moved away while this session has it open; "

@@ -67,7 +67,7 @@ static bool killed(struct job *j, const char *where, int nth)
 	if (child == 0) {
 		point = where;
 		atomic_store(&countdown, nth);
-		vv_stage_hook = strike;
+		vv_test_point_hook = strike;
 		threadcomm_run(j->cut->ranks, live, j);
 		_exit(0);
 	}

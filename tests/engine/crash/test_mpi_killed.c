@@ -73,7 +73,7 @@ static int program(int argc, char **argv)
 	if (atoi(argv[5]) == rank) {
 		kill_stage = argv[4];
 		kill_at = step + 2;
-		vv_stage_hook = die;
+		vv_test_point_hook = die;
 	}
 	for (int more = 0; more < 4; more++) {
 		compute(p, rank, step);

@@ -77,7 +77,7 @@ static void run_job(struct job *j)
 
 	if (child == 0) {
 		atomic_store(&countdown, RANKS * j->made + 1);
-		vv_stage_hook = j->made ? strike : NULL;
+		vv_test_point_hook = j->made ? strike : NULL;
 		threadcomm_run(RANKS, live, j);
 		_exit(0);
 	}

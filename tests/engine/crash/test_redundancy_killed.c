@@ -109,7 +109,7 @@ static bool run_job(struct job *j, const char *where, int nth)
 	if (child == 0) {
 		point = where;
 		atomic_store(&countdown, nth);
-		vv_stage_hook = strike;
+		vv_test_point_hook = strike;
 		threadcomm_run(j->r->ranks, live, j);
 		_exit(0);
 	}

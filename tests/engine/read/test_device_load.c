@@ -19,7 +19,7 @@ struct vv_cuda_inlet {
 };
 
 static long fail_at;
-static unsigned poor; /* there is no memory for each so-manyth room */
+static unsigned failing_room; /* there is no memory for each so-manyth room */
 
 static void fail_next(long n)
 {
@@ -33,9 +33,9 @@ static void fail_open(bool on)
 	is_closed = on;
 }
 
-static void make_poor(unsigned n)
+static void fail_rooms(unsigned n)
 {
-	poor = n;
+	failing_room = n;
 }
 
 static int open_inlet(int device, size_t size, size_t rooms, struct vv_cuda_inlet **out)
@@ -88,7 +88,7 @@ static bool land(const struct vv_device_inlet_buffer *r)
 	return differs;
 }
 
-static bool furnish(struct vv_cuda_inlet *i)
+static bool allocate_room(struct vv_cuda_inlet *i)
 {
 	(void)i;
 	return false;
@@ -99,7 +99,7 @@ static int take(struct vv_cuda_inlet *i, struct vv_device_inlet_buffer **out)
 	static atomic_uint turn;
 	struct vv_device_inlet_buffer *r;
 
-	if (poor && atomic_fetch_add(&turn, 1) % poor == 0)
+	if (failing_room && atomic_fetch_add(&turn, 1) % failing_room == 0)
 		return vv_err_set(VV_ENOMEM, "no memory for a room");
 	pthread_mutex_lock(&i->lock);
 	CHECK(i->queued);
@@ -163,9 +163,9 @@ static int copy(void *to, const void *from, size_t len)
 
 int main(void)
 {
-	static const struct vv_device_inlet_ops inlet = { open_inlet, close_inlet, furnish, take, await, send_room };
+	static const struct vv_device_inlet_ops inlet = { open_inlet, close_inlet, allocate_room, take, await, send_room };
 	static const struct vv_space space = { .name = "played", .copy_in = copy, .copy_out = copy, .inlet = &inlet };
-	struct device_load_suite s = { &space, malloc, free, 12, fail_next, fail_open, make_poor };
+	struct device_load_suite s = { &space, malloc, free, 12, fail_next, fail_open, fail_rooms };
 
 	device_load_suite_run(&s);
 	return 0;

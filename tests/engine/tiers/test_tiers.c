@@ -144,7 +144,7 @@ static void live(const struct life *l, uint64_t want)
 
 	killing = l->point;
 	left = l->passes;
-	vv_stage_hook = kill_there;
+	vv_test_point_hook = kill_there;
 	MUST(varve_open(url[0], "job", l->options, &v) == 0);
 	p = varve_alloc(v, "p", PAGES * PAGE);
 	memset(p, 0xee, PAGES * PAGE);

@@ -116,7 +116,7 @@ static bool run(void)
 
 	CHECK(pid >= 0);
 	if (pid == 0) {
-		vv_stage_hook = kill_there;
+		vv_test_point_hook = kill_there;
 		threadcomm_run(RANKS, live, job.restart_only ? far : NULL);
 		_exit(0);
 	}
@@ -292,9 +292,9 @@ static void test_failure(void)
 		job.epochs = epochs;
 		job.first = 1;
 		must_begin("a rank cannot copy, %d epochs", epochs);
-		vv_stage_hook = damage_a_layer;
+		vv_test_point_hook = damage_a_layer;
 		threadcomm_run(RANKS, live, NULL);
-		vv_stage_hook = NULL;
+		vv_test_point_hook = NULL;
 		MUST(damaged);
 		MUST(newest_in_tier(&count) == (epochs == 2 ? 0 : 8));
 	}
