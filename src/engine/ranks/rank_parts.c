@@ -245,30 +245,29 @@ int vv_rank_parts_of_epoch(struct vv_context *ctx, int rc, uint64_t epoch, uint3
 /* ---- of the session -------------------------------------------------------------------------- */
 
 /* The names and distributions stay the session's. */
-static int head_of(const struct varve *v, struct vv_head *h)
+static int head_of(struct vv_region *const *region, size_t n, struct vv_head *h)
 {
-	h->region = vv_mem_new(v->n_regions, sizeof(*h->region));
+	h->region = vv_mem_new(n, sizeof(*h->region));
 	if (!h->region)
 		return VV_ENOMEM;
-	for (; h->n_regions < v->n_regions; h->n_regions++) {
-		const struct vv_region *r = v->region[h->n_regions];
+	for (; h->n_regions < n; h->n_regions++) {
+		const struct vv_region *r = region[h->n_regions];
 
 		h->region[h->n_regions] = (struct vv_head_region){ .name = r->name, .shape = r->shape, .part = r->part };
 	}
 	return 0;
 }
 
-int vv_rank_parts_declared(struct varve *v, int rc, struct vv_rank_parts *out)
+int vv_rank_parts_declared(const struct vv_context *ctx, struct vv_region *const *region, size_t n, struct vv_rank_parts *out)
 {
 	struct vv_head h = { 0 };
 	struct vv_buf b = { 0 };
+	int rc = head_of(region, n, &h);
 
 	if (rc == 0)
-		rc = head_of(v, &h);
-	if (rc == 0)
-		rc = put(&h, v->ctx.rank, &b);
+		rc = put(&h, ctx->rank, &b);
 	vv_mem_free(h.region);
-	rc = spread(v->ctx.group, rc, &b, v->ctx.ranks, out);
+	rc = spread(ctx->group, rc, &b, ctx->ranks, out);
 	vv_buf_fini(&b);
 	return rc;
 }

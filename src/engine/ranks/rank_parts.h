@@ -19,8 +19,8 @@ struct vv_rank_parts {
 /* All ranks call this. Each reads some of the heads, and sends them to all. ranks: those of the
  * epoch. Without a group, one rank reads all of them. */
 int vv_rank_parts_of_epoch(struct vv_context *ctx, int rc, uint64_t epoch, uint32_t ranks, struct vv_rank_parts *out);
-/* The regions of this session, on all its ranks. */
-int vv_rank_parts_declared(struct varve *v, int rc, struct vv_rank_parts *out);
+/* The n regions of this session, on all its ranks. */
+int vv_rank_parts_declared(const struct vv_context *ctx, struct vv_region *const *region, size_t n, struct vv_rank_parts *out);
 void vv_rank_parts_fini(struct vv_rank_parts *p);
 /* The region with that name, or NULL. */
 const struct vv_head_region *vv_rank_parts_region(const struct vv_rank_regions *r, const char *name);

@@ -301,7 +301,7 @@ int vv_redistribute_read(struct varve *v, uint64_t epoch, uint32_t ranks)
 	int rc = vv_rank_parts_of_epoch(&v->ctx, 0, epoch, ranks, &d.old);
 
 	if (rc == 0)
-		rc = vv_rank_parts_declared(v, 0, &d.now);
+		rc = vv_rank_parts_declared(&v->ctx, v->region, v->n_regions, &d.now);
 	if (rc == 0)
 		rc = agree(v, plan_all(&d));
 	if (rc == 0)
