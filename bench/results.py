@@ -12,7 +12,7 @@ import re
 SIZES = {"--size", "--full", "--ranks", "--data", "--pass"}  # options of bench/run by which the same name is another measurement
 UNITS_LESS = {"ns", "us", "ms", "s", "B", "kB", "MB", "GB", "KiB", "MiB", "GiB"}  # times and sizes
 WORDS_MORE = {"rate", "ratio", "speed", "less", "saved", "found", "throughput", "encode", "decode", "agnostic", "run", "tree", "list", "zstd"}
-WORDS_LESS = {"time", "overhead", "bytes", "stored", "cost", "increase", "longer", "wait", "waits", "criu", "second"}
+WORDS_LESS = {"time", "overhead", "bytes", "stored", "cost", "increase", "longer", "wait", "waits", "criu", "second", "whole"}
 
 
 class Fault(Exception):
@@ -65,7 +65,7 @@ class Row:
             return self.way
         if self.unit.endswith("/s"):
             return 1
-        if self.unit in UNITS_LESS:
+        if self.unit.removesuffix("/epoch") in UNITS_LESS:
             return -1
         words = re.findall(r"[a-z]+", self.metric)
         if set(words) & WORDS_LESS and words[0] != "less":

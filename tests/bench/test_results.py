@@ -49,6 +49,11 @@ class Compare(Case):
         self.compare(1, [row(metric="rate", unit="GB/s", value=2)], [row(metric="rate", unit="GB/s", value=1)])
         self.assertIn("better", self.compare(0, [row(metric="rate", unit="GB/s", value=1)], [row(metric="rate", unit="GB/s", value=2)]))
 
+    def test_of_a_time_less_is_better(self):
+        for metric, unit in (("whole_run", "ms/epoch"), ("time", "ms/epoch"), ("whole_run_vs_best", "x"), ("call", "ms")):
+            with self.subTest(metric=metric, unit=unit):
+                self.assertIn("WORSE", self.compare(1, [row(metric=metric, unit=unit, value=1)], [row(metric=metric, unit=unit, value=2)]))
+
     def test_a_target_says_which_way_is_better(self):
         more, less = {"target": ">= 1", "ok": True}, {"target": "<= 9", "ok": True}
         self.compare(1, [row(metric="q", unit="x", value=4, **more)], [row(metric="q", unit="x", value=2, **more)])
