@@ -456,6 +456,15 @@ def _check_keys(name: str, theirs: set[str], mine: set[str], where: str) -> None
         raise Mismatch(f"'{name}' is another model than in {where}: {'; '.join(differences)}")
 
 
+def _moved(value: typing.Any, device: torch.device, with_step: bool) -> typing.Any:
+    """The state of a parameter, with its tensors on the parameter's device."""
+    if isinstance(value, torch.Tensor):
+        return value.to(device)
+    if type(value) is dict:
+        return {k: v if k == "step" and not with_step else _moved(v, device, with_step) for k, v in value.items()}
+    return type(value)(_moved(v, device, with_step) for v in value) if type(value) in (list, tuple) else value
+
+
 def _load_optimizer(name: str, optimizer: torch.optim.Optimizer, state: dict[str, typing.Any], where: str) -> None:
     """What Optimizer.load_state_dict does, without its copies and without another dtype for the state."""
     groups, saved = optimizer.param_groups, state["param_groups"]
@@ -465,9 +474,13 @@ def _load_optimizer(name: str, optimizer: torch.optim.Optimizer, state: dict[str
     parameters = [p for g in groups for p in g["params"]]
     numbers = [i for g in saved for i in g["params"]]
     by_number = dict(zip(numbers, parameters))
+    on_device = {i for g in saved if g.get("capturable") or g.get("fused") for i in g["params"]}  # "step", too
     filled: dict[typing.Any, typing.Any] = collections.defaultdict(dict)
     for key, value in state["state"].items():
-        filled[by_number.get(key, key)] = value
+        if key in by_number:
+            filled[by_number[key]] = _moved(value, by_number[key].device, key in on_device)
+        else:
+            filled[key] = value
     restored = [{**g, "params": mine["params"]} for g, mine in zip(saved, groups)]
     optimizer.__setstate__({"state": filled, "param_groups": restored})
 

@@ -67,6 +67,14 @@ class Case(unittest.TestCase):
             self.assertEqual(repr(a), repr(b), where)
 
 
+def devices(value):
+    """Of the tensors of a state, in their order."""
+    if isinstance(value, torch.Tensor):
+        return [value.device.type]
+    values = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    return [name for v in values for name in devices(v)]
+
+
 def bits(t):
     """NaN equals NaN."""
     t = t.detach().resolve_conj().resolve_neg().contiguous()
@@ -333,6 +341,55 @@ class Training(Case):
         for name, make in SCHEDULERS.items():
             with self.subTest(name):
                 self.resumed(OPTIMIZERS["SGD"], make, name)
+
+    def test_state_on_another_device(self):
+        """The state of a parameter comes to the parameter's device, as load_state_dict() brings it there; "step" stays on the host."""
+        parameter = torch.nn.Parameter(torch.ones(5))
+        for name in ("Adam", "LBFGS"):
+            optimizer = getattr(torch.optim, name)([parameter])
+
+            def loss():
+                optimizer.zero_grad()
+                value = (parameter ** 4).sum()
+                value.backward()
+                return value
+            for _ in range(3):
+                optimizer.step(loss)
+            state = optimizer.state_dict()
+            ours, theirs = [getattr(torch.optim, name)([torch.nn.Parameter(torch.ones(5, device="meta"))]) for _ in range(2)]
+            _checkpointer._load_optimizer("optimizer", ours, copy.deepcopy(state), "epoch 1")
+            theirs.load_state_dict(state)
+            self.assertEqual(devices(ours.state_dict()["state"]), devices(theirs.state_dict()["state"]))
+            self.assertIn("meta", devices(ours.state_dict()["state"]))
+            self.assertIs(ours.state[ours.param_groups[0]["params"][0]], next(iter(ours.state.values())))
+
+    def test_step_on_another_device(self):
+        parameter = torch.nn.Parameter(torch.ones(5))
+        parameter.grad = torch.ones(5)
+        optimizer = torch.optim.Adam([parameter])
+        optimizer.step()
+        for key, expected in (("lr", "cpu"), ("capturable", "meta"), ("fused", "meta")):
+            state = copy.deepcopy(optimizer.state_dict())
+            state["param_groups"][0][key] = True
+            other = torch.nn.Parameter(torch.ones(5, device="meta"))
+            adam = torch.optim.Adam([other])
+            _checkpointer._load_optimizer("optimizer", adam, state, "epoch 1")
+            self.assertEqual((adam.state[other]["step"].device.type, adam.state[other]["exp_avg"].device.type), (expected, "meta"), key)
+
+    @unittest.skipUnless(torch.cuda.is_available(), "no GPU")
+    def test_restart_on_gpu(self):
+        """An epoch of the host restarts on each GPU, and trains there."""
+        for device in ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]:
+            model = torch.nn.Linear(3, 2).to(device)
+            optimizer = torch.optim.Adam(model.parameters())
+            with varve.torch.Checkpointer(self.store, "l") as ck:
+                ck.protect(model=model, optimizer=optimizer)
+                self.assertEqual(ck.restart(), device != "cpu")
+                self.assertLessEqual({t.device for s in optimizer.state.values() for k, t in s.items() if k != "step"}, {torch.device(device)})
+                model(torch.ones(1, 3, device=device)).sum().backward()
+                optimizer.step()
+                if device == "cpu":
+                    ck.checkpoint()
 
     def test_groups_and_frozen(self):
         def groups(parameters):
