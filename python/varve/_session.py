@@ -476,16 +476,9 @@ class Session(Parts, collections.abc.MutableMapping):
         """
         number = self._number(epoch)
         if number == LATEST:
-            declared = dict(self._arrays)
-            for name in declared:
-                del self[name]
-            with self._handle as pointer:
-                self._drop_text(pointer)
-                if self._handle.call(native().varve_restart, LATEST) == 0:
-                    self.update(declared)
-                    return False
-                number = native().varve_epoch(pointer)
-            self.update(declared)
+            number = self._newest()
+            if not number:
+                return False
         damage = self._try_load(number)
         if damage and epoch is not None:
             raise damage
@@ -497,6 +490,19 @@ class Session(Parts, collections.abc.MutableMapping):
         if damage:
             raise damage
         return True
+
+    def _newest(self) -> int:
+        """The number of the newest intact epoch, the same on all ranks; 0: there is none. A restart without arrays finds it."""
+        declared = dict(self._arrays)
+        try:
+            self._delete(declared)
+            with self._handle as pointer:
+                self._drop_text(pointer)
+                found = self._handle.call(native().varve_restart, LATEST)
+                return native().varve_epoch(pointer) if found else 0
+        finally:
+            with Signals():
+                self.update(declared)
 
     def _try_load(self, number: int) -> Damaged | None:
         error: Exception | None = None
@@ -518,9 +524,11 @@ class Session(Parts, collections.abc.MutableMapping):
         import numpy
         from ._store import Region
         e = self._stored()[number]
-        for name, region in e.rank(self.rank).items() if self.size > 1 else e.items():
-            if isinstance(region, Region) and name not in self._arrays:
-                self[name] = numpy.empty(region.shape, region.dtype)
+        stored = e.rank(self.rank) if self.size > 1 else e
+        new = {name: numpy.empty(region.shape, region.dtype) for name, region in stored.items()
+               if isinstance(region, Region) and name not in self._arrays}
+        with Signals():
+            self.update(new)
 
     def _stored(self) -> typing.Any:
         from ._store import Store

@@ -419,6 +419,23 @@ os.kill(os.getpid(), signal.SIGALRM)
         self.assertTrue(v.restart())
         self.assertEqual(v["n"], 3)
 
+    def test_load_fails(self):
+        """The arrays are still declared."""
+        with varve.open(self.store, "l") as v:
+            v["T"] = np.arange(5)
+            v.checkpoint()
+        layer, = self.store.rglob("*.layer")
+        layer.chmod(0o644)
+        layer.write_bytes(bytes(layer.stat().st_size))
+        v, t, u = self.open(log="error"), np.arange(5), np.arange(6)
+        v["T"], v["U"] = t, u
+        with self.assertRaises(varve.Error):
+            v.load()
+        self.assertEqual(list(v), ["T", "U"])
+        self.assertEqual(list(varve.Store(self.store)["l"][v.checkpoint()]), ["T", "U"])
+        self.interrupted("varve_restart", v.load)
+        self.assertIs(v["T"], t)
+
     def test_no_handlers_elsewhere(self):
         """Other threads than the main one leave the handlers alone; Python would refuse."""
         v = self.open()
