@@ -21,6 +21,7 @@ class Parts:
     _handle: typing.Any
     _arrays: dict[str, typing.Any]
     _plain: dict[str, typing.Any]
+    _parts: dict[str, tuple[typing.Callable[..., None], tuple]]  # of the arrays that are parts: how to declare them again
 
     def slab(self, name: str, array: typing.Any, shape: collections.abc.Sequence[int], start: collections.abc.Sequence[int],
              ghost: int | collections.abc.Sequence[int] = 0) -> None:
@@ -37,7 +38,7 @@ class Parts:
         with Signals(), self._handle as pointer:
             check(native().varve_protect_slab(pointer, encode("name", name), memory.address, memory.type, n, _numbers(name, "shape", shape, n),
                                               _numbers(name, "start", start, n), count, around))
-            self._keep(name, array, memory)
+            self._keep(name, array, memory, Parts.slab, shape, start, ghost)
 
     def shared(self, name: str, array: typing.Any) -> None:
         """Declares an array that is equal on all ranks."""
@@ -45,7 +46,7 @@ class Parts:
         size = array.nbytes if hasattr(array, "nbytes") else memoryview(array).nbytes
         with Signals(), self._handle as pointer:
             check(native().varve_protect_shared(pointer, encode("name", name), memory.address, size))
-            self._keep(name, array, memory)
+            self._keep(name, array, memory, Parts.shared)
 
     def list(self, name: str, array: typing.Any) -> None:
         """Declares this rank's part of a list. The first dimension of the array counts the items."""
@@ -55,7 +56,7 @@ class Parts:
             width *= extent
         with Signals(), self._handle as pointer:
             check(native().varve_protect_list(pointer, encode("name", name), memory.address, memory.type, width, memory.shape[0]))
-            self._keep(name, array, memory)
+            self._keep(name, array, memory, Parts.list)
 
     def list_share(self, name: str, epoch: int | None = None) -> tuple[int, int] | None:
         """The items of a list that this rank is to have after a restart, and those of all ranks. None: there is no epoch yet."""
@@ -65,7 +66,8 @@ class Parts:
                                                     ctypes.byref(total)))
         return (share.value, total.value) if found else None
 
-    def _keep(self, name: str, array: typing.Any, memory: typing.Any) -> None:
+    def _keep(self, name: str, array: typing.Any, memory: typing.Any, how: typing.Callable[..., None], *where: typing.Any) -> None:
         self._handle.memory[name] = memory
         self._arrays[name] = array
+        self._parts[name] = how, where
         self._plain.pop(name, None)

@@ -228,6 +228,7 @@ class Session(Parts, collections.abc.MutableMapping):
         self._handle = _Handle(typing.cast(int, pointer.value), f"the session of lineage '{lineage}'", group)
         self._arrays: dict[str, typing.Any] = {}
         self._plain: dict[str, typing.Any] = {}
+        self._parts = {}
         self._assigned: set[str] = set()  # plain values since the last restart
         self._done: _Done | None = None
         self._finish = weakref.finalize(self, _finish, self._handle)
@@ -294,6 +295,7 @@ class Session(Parts, collections.abc.MutableMapping):
             self._handle.memory[name] = memory
             self._arrays[name] = value
             self._plain.pop(name, None)
+            self._parts.pop(name, None)
 
     def _declare_all(self, memory: dict[str, Memory]) -> None:
         """Declares many arrays in one call of the library: all of them, or none if it fails."""
@@ -312,6 +314,7 @@ class Session(Parts, collections.abc.MutableMapping):
         with Signals(), self._handle as pointer:
             check(native().varve_unprotect(pointer, encode("name", name)))
             del self._handle.memory[name], self._arrays[name]
+            self._parts.pop(name, None)
 
     def _delete(self, names: typing.Iterable[str]) -> None:
         """Many of them: Python's handlers are held back once."""
@@ -493,7 +496,7 @@ class Session(Parts, collections.abc.MutableMapping):
 
     def _newest(self) -> int:
         """The number of the newest intact epoch, the same on all ranks; 0: there is none. A restart without arrays finds it."""
-        declared = dict(self._arrays)
+        declared, parts = dict(self._arrays), dict(self._parts)
         try:
             self._delete(declared)
             with self._handle as pointer:
@@ -502,7 +505,9 @@ class Session(Parts, collections.abc.MutableMapping):
                 return native().varve_epoch(pointer) if found else 0
         finally:
             with Signals():
-                self.update(declared)
+                for name, array in declared.items():
+                    how, where = parts.get(name, (Session.__setitem__, ()))
+                    how(self, name, array, *where)
 
     def _try_load(self, number: int) -> Damaged | None:
         error: Exception | None = None

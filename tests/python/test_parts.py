@@ -43,6 +43,17 @@ class Parts(unittest.TestCase):
             self.assertEqual(v["step"], 7)
             self.assertIs(v["T"], T)
 
+    def test_load(self):
+        """Parts are still parts."""
+        with varve.open(self.store, "run", mode="sync") as v:
+            v.slab("T#0", np.zeros((4, 6)), (10, 6), (0, 0))
+            v.slab("T#1", np.zeros((8, 6)), (10, 6), (4, 0), ghost=(1, 0))
+            v.list("particles", np.zeros((10, 3), "f4"))
+            v.shared("table", np.zeros(5, int))
+            self.assertTrue(v.load())
+            self.assertEqual(v.checkpoint(), 2)
+        self.test_whole()
+
     def test_whole(self):
         whole = varve.Store(self.store)["run"][-1].whole
         self.assertEqual(set(whole), {"T", "particles", "table"})
