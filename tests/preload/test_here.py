@@ -225,7 +225,7 @@ def check_damage(work, job):
 
 
 def check_odd(work):
-    program = compile(work, "here_odd.c")
+    program = compile(work, "here_allocation_patterns.c")
     job = Job(work, "storm", program, "storm")
     p = job.start(100000, 10000)
     wait_for(p, job, "durable", 6)
@@ -311,16 +311,16 @@ def check_words(work):
     expect("other words", status == 0 and out.endswith(": a name second; now another one that is longer\n") and "other arguments" in err, status, out, err)
 
 
-def check_shut(work):
+def check_protected_pages(work):
     """Parts of the heap that the program has shut by mprotect: what was in them comes back, and they are as shut as they were."""
-    program = compile(work, "here_shut.c")
+    program = compile(work, "here_protected_pages.c")
     want = plain([program], 300)
     job = Job(work, "shut", program)
     kill_often(job, 300, 3000, want, lives=9)
     expect("no checkpoint fails of it", not job.told("failed") and not job.told("unable"), job.events.read_text())
-    status, out, err = job.run(310, SHUT_MORE="1")
+    status, out, err = job.run(310, PROTECT_MORE="1")
     expect("parts that nobody can read are filled, too", (status, out) == (0, plain([program], 310)), status, out, err)
-    status, out, err = Job(work, "hidden", program, VARVE_INTERVAL="0").run(3, SHUT_MORE="1")
+    status, out, err = Job(work, "hidden", program, VARVE_INTERVAL="0").run(3, PROTECT_MORE="1")
     expect("what cannot be read is named", (status, out) == (0, plain([program], 3)) and "failed 0 region 'heap/" in err and "may not be read" in err,
            status, out, err)
 
@@ -469,7 +469,7 @@ if __name__ == "__main__":
     random.seed(int(os.environ.get("VARVE_TEST_SEED", time.time_ns() % 1000000)))
     with tempfile.TemporaryDirectory(prefix="varve-here-") as folder:
         folder = pathlib.Path(folder)
-        for check in (check_without, check_run, check_own_allocator, check_gifts, check_operators, check_places, check_words, check_shut, check_bare, check_misuse, check_renamed, check_births, check_signals,
+        for check in (check_without, check_run, check_own_allocator, check_gifts, check_operators, check_places, check_words, check_protected_pages, check_bare, check_misuse, check_renamed, check_births, check_signals,
                       check_closes,
                       check_interpreter, check_odd, check_refusals, check_globals, check_ranks, check_killed):
             began = time.monotonic()

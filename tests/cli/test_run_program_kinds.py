@@ -19,21 +19,21 @@ def result(steps):
     return f"{steps} {total}\n"
 
 
-class Odd(Case):
+class ProgramKinds(Case):
     @classmethod
     def setUpClass(cls):
-        cls.odd = cls.compile("odd")
+        cls.compiled = cls.compile("program")
 
     @classmethod
     def compile(cls, name, *flags):
         out = run_case.PLACE / name
-        subprocess.run([os.environ["CC"], "-O1", "-D_GNU_SOURCE", f"-I{SOURCE}/include", SOURCE / "tests/cli/run_odd.c", "-o", out, *flags], check=True)
+        subprocess.run([os.environ["CC"], "-O1", "-D_GNU_SOURCE", f"-I{SOURCE}/include", SOURCE / "tests/cli/run_program_kinds.c", "-o", out, *flags], check=True)
         return out
 
     def setUp(self):
         super().setUp()
         del self.env["VARVE_PRELOAD"]
-        self.env["RUN_ODD"] = str(self.odd)
+        self.env["RUN_PROGRAM"] = str(self.compiled)
 
     def go(self, *words, options=(), **env):
         """What came of it, and what was said."""
@@ -48,33 +48,33 @@ class Odd(Case):
         return said
 
     def test_plain(self):
-        said = self.fine(self.odd)
+        said = self.fine(self.compiled)
         self.assertNotIn("warning", said)
 
     def test_exec(self):
-        self.fine(self.odd, "exec")
+        self.fine(self.compiled, "exec")
 
     def test_exec_in_the_midst(self):
-        self.assertIn("continues from epoch 4", self.fine(self.odd, "reexec", options=("-o", "mode=sync")))
+        self.assertIn("continues from epoch 4", self.fine(self.compiled, "reexec", options=("-o", "mode=sync")))
 
     def test_other_processes(self):
-        self.fine(self.odd, "tools")
-        said = self.fine(self.odd, "late", options=("--restart", "none"))
+        self.fine(self.compiled, "tools")
+        said = self.fine(self.compiled, "late", options=("--restart", "none"))
         self.assertEqual(said.count("child: 0"), 6)
 
     def test_a_child_that_calls(self):
         """Who comes first has the lineage, and the other is told of, once."""
-        status, out, said = self.go(self.odd, "early")
+        status, out, said = self.go(self.compiled, "early")
         self.assertEqual((status, out), (0, result(6)), said)
         self.assertEqual(said.count("is being written by"), 1, said)
-        status, out, said = self.go(self.odd, "nested", options=("--restart", "none"))
+        status, out, said = self.go(self.compiled, "nested", options=("--restart", "none"))
         self.assertEqual((status, out), (0, result(6)), said)
         self.assertIn("another process of the program calls varve_checkpoint_here, too, and goes without", said)
         self.assertNotIn("no checkpoints can be taken", said)
 
     def test_scripts(self):
         for first in "#!/bin/sh\n", "":
-            script = self.file("script", f"{first}{self.odd} plain\n".encode())
+            script = self.file("script", f"{first}{self.compiled} plain\n".encode())
             os.chmod(script, 0o755)
             self.fine(script, options=("--restart", "none"))
             self.fine("./script", options=("--restart", "none"))
@@ -105,9 +105,9 @@ class Odd(Case):
 
     def test_by_the_loader(self):
         """Told what to load, it is no static program; and another build is another program, though the loader is the same."""
-        loader = subprocess.run(["readelf", "-p", ".interp", self.odd], capture_output=True, text=True, check=True).stdout.split()[-1]
-        self.assertNotIn("statically", self.fine(loader, self.odd))
-        self.assertIn("continues from epoch 3", self.fine(loader, self.odd, options=("--restart", "3")))
+        loader = subprocess.run(["readelf", "-p", ".interp", self.compiled], capture_output=True, text=True, check=True).stdout.split()[-1]
+        self.assertNotIn("statically", self.fine(loader, self.compiled))
+        self.assertIn("continues from epoch 3", self.fine(loader, self.compiled, options=("--restart", "3")))
         status, out, said = self.go(loader, self.compile("rebuilt", "-O2"), options=("--restart", "3"))
         self.assertEqual(status, 76, said)
         self.assertIn("the executable is not the one", said)
@@ -115,7 +115,7 @@ class Odd(Case):
     def test_rights(self):
         if os.geteuid() != 0:
             self.skipTest("only root makes programs that run as somebody else")
-        program = pathlib.Path(shutil.copy(self.odd, self.folder / "rights"))
+        program = pathlib.Path(shutil.copy(self.compiled, self.folder / "rights"))
         os.chown(program, 65534, -1)
         os.chmod(program, 0o4755)
         if os.statvfs(program).f_flag & os.ST_NOSUID:
@@ -130,7 +130,7 @@ class Odd(Case):
     def test_words_for_jemalloc(self):
         """They are for the program's own, if it has one."""
         for words in "abort_conf:true,nonsense:1", "percpu_arena:percpu,narenas:7,background_thread:true":
-            said = self.fine(self.odd, MALLOC_CONF=words, options=("--restart", "none"))
+            said = self.fine(self.compiled, MALLOC_CONF=words, options=("--restart", "none"))
             self.assertNotIn("jemalloc", said)
 
     def test_allocators(self):
@@ -139,7 +139,7 @@ class Odd(Case):
             for library in pathlib.Path("/usr/lib").glob(f"*/{name}"):
                 said = self.fine(self.compile("linked", "-Wl,--no-as-needed", library), options=("--restart", "none"))
                 self.assertNotIn("nothing that could be saved", said)
-                self.fine(self.odd, options=("--restart", "none"), LD_PRELOAD=str(library))
+                self.fine(self.compiled, options=("--restart", "none"), LD_PRELOAD=str(library))
 
 
 if __name__ == "__main__":

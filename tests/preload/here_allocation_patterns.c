@@ -1,4 +1,4 @@
-/* Programs that do what is unusual, for test_here.py: here_odd MODE STEPS [NAP_US]
+/* Programs that do what is unusual, for test_here.py: here_allocation_patterns MODE STEPS [NAP_US]
  *
  *	storm   threads allocate without rest, also during checkpoints, and the program forks at every step
  *	tail    a thread's function leaves the last word to malloc

@@ -1,6 +1,6 @@
-/* A program that shuts parts of its heap by mprotect before its first call, for test_here.py: here_shut STEPS [NAP_US]
+/* A program that shuts parts of its heap by mprotect before its first call, for test_here.py: here_protected_pages STEPS [NAP_US]
  *
- * What is in there differs from run to run until it is put back, so that it is seen whether it was. $SHUT_MORE: pages that nobody can read, too, in this run.
+ * What is in there differs from run to run until it is put back, so that it is seen whether it was. $PROTECT_MORE: pages that nobody can read, too, in this run.
  * Prints what it has come to, or what is wrong. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ static const char *look(const struct state *s, unsigned char own)
 {
 	for (size_t i = 0; i < PAGES; i++) {
 		unsigned char *p = s->table + i * page;
-		int hidden = i >= HIDDEN && i < HIDDEN + SOME && getenv("SHUT_MORE"), shut = (i >= READ_ONLY && i < READ_ONLY + SOME) || i == OWN;
+		int hidden = i >= HIDDEN && i < HIDDEN + SOME && getenv("PROTECT_MORE"), shut = (i >= READ_ONLY && i < READ_ONLY + SOME) || i == OWN;
 
 		if (!has_rights(p, hidden ? "--" : shut ? "r-" : "rw"))
 			return "rights";
@@ -78,7 +78,7 @@ static struct state *begin(unsigned char own)
 	varve_except_here(s->table + OWN * page, page);
 	mprotect(s->table + READ_ONLY * page, SOME * page, PROT_READ);
 	mprotect(s->table + OWN * page, page, PROT_READ);
-	if (getenv("SHUT_MORE"))
+	if (getenv("PROTECT_MORE"))
 		mprotect(s->table + HIDDEN * page, SOME * page, PROT_NONE);
 	varve_root_here(s);
 	return s;
@@ -104,9 +104,9 @@ int main(int argc, char **argv)
 			if (wrong)
 				return printf("wrong: %s\n", wrong) > 0;
 		}
-		if (rc == 1 && getenv("SHUT_MORE")) { /* or no checkpoint could be taken */
+		if (rc == 1 && getenv("PROTECT_MORE")) { /* or no checkpoint could be taken */
 			mprotect(s->table + HIDDEN * page, SOME * page, PROT_READ | PROT_WRITE);
-			unsetenv("SHUT_MORE");
+			unsetenv("PROTECT_MORE");
 		}
 		usleep(nap);
 	}

@@ -1,4 +1,4 @@
-/* A program with one line of varve in it that does what programs do with processes: run_odd MODE STEPS
+/* A program with one line of varve in it that does what programs do with processes: run_program_kinds MODE STEPS
  *
  *	plain   nothing of the kind
  *	exec    becomes itself once more, before its first call; "reexec": in the midst
@@ -97,7 +97,7 @@ int main(int argc, char **argv)
 	mode = argc > 1 ? argv[1] : "plain";
 	varve_root_here(s);
 	if (is("exec"))
-		become_self(argv, "RUN_ODD_EXEC");
+		become_self(argv, "RUN_PROGRAM_EXEC");
 	if (is("early"))
 		child = call_in_child_first();
 	for (; s->step < steps; s->step++) {
@@ -110,10 +110,10 @@ int main(int argc, char **argv)
 			call_in_child(1);
 		if (is("tools"))
 			start_tools();
-		if (is("nested") && s->step == 2 && system("\"$RUN_ODD\" plain 3 >&2") != 0)
+		if (is("nested") && s->step == 2 && system("\"$RUN_PROGRAM\" plain 3 >&2") != 0)
 			return 7;
 		if (is("reexec") && s->step == 3)
-			become_self(argv, "RUN_ODD_EXEC");
+			become_self(argv, "RUN_PROGRAM_EXEC");
 		usleep(10000);
 	}
 	while (wait(NULL) > 0) {

@@ -20,7 +20,7 @@ def told(work, program, what, **env):
 
 
 def check(work):
-    program = compile(work, "here_stray.c")
+    program = compile(work, "here_outside_pointers.c")
     for what in ("", "except", "closed"):
         expect(f"'{what}': nothing is told", told(work, program, what) == [], told(work, program, what))
     found = told(work, program, "stream")
@@ -36,7 +36,7 @@ def check_cuda(work):
     """Device memory lies in addresses that are reserved without rights: only CUDA knows which."""
     library, program = work / "libcuda.so.1", work / "stray_cuda"
     subprocess.run([CC, "-shared", "-fPIC", "-O2", "-Wl,-soname,libcuda.so.1", HERE / "stand_in_cuda.c", "-o", library], check=True)
-    subprocess.run([CC, "-D_GNU_SOURCE", "-DWITH_CUDA", "-O2", f"-I{SOURCE / 'include'}", HERE / "here_stray.c", "-o", program, library,
+    subprocess.run([CC, "-D_GNU_SOURCE", "-DWITH_CUDA", "-O2", f"-I{SOURCE / 'include'}", HERE / "here_outside_pointers.c", "-o", program, library,
                     f"-Wl,-rpath,{work}"], check=True)
     found = told(work, program, "cuda")
     expect("device memory", len(found) == 1 and found[0][1:] == ("32", "CUDA"), found)
@@ -52,7 +52,7 @@ def check_real_cuda(work):
         print("no CUDA driver: real device memory is left out")
         return
     program = work / "stray_real_cuda"
-    subprocess.run([CC, "-D_GNU_SOURCE", "-DWITH_CUDA", "-O2", f"-I{SOURCE / 'include'}", HERE / "here_stray.c", "-o", program, library], check=True)
+    subprocess.run([CC, "-D_GNU_SOURCE", "-DWITH_CUDA", "-O2", f"-I{SOURCE / 'include'}", HERE / "here_outside_pointers.c", "-o", program, library], check=True)
     if subprocess.run([program], capture_output=True).returncode == 5:
         print("no CUDA device: real device memory is left out")
         return
@@ -67,7 +67,7 @@ def check_mpi(work):
         print("no MPI: its program is left out")
         return
     program = work / "stray_mpi"
-    subprocess.run([wrapper, "-D_GNU_SOURCE", "-DWITH_MPI", "-O2", f"-I{SOURCE / 'include'}", HERE / "here_stray.c", "-o", program], check=True)
+    subprocess.run([wrapper, "-D_GNU_SOURCE", "-DWITH_MPI", "-O2", f"-I{SOURCE / 'include'}", HERE / "here_outside_pointers.c", "-o", program], check=True)
     job = Job(work, "stray.mpi", MPIEXEC, "-n", "2", "env", f"LD_PRELOAD={PRELOAD}", program, LD_PRELOAD="", VARVE_INTERVAL="0")
     status, out, err = job.run()
     found = TOLD.findall(err)

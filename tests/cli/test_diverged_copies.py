@@ -13,7 +13,7 @@ READER = pathlib.Path(__file__).resolve().parents[2] / "tools" / "layer_read.py"
 COPY = "another copy of the lineage"
 
 
-class Twins(command.Case):
+class DivergedCopies(command.Case):
     def setUp(self):
         super().setUp()
         self.file("blob", command.noise(100000))
