@@ -1,9 +1,9 @@
 /* varve for C++17 and later; a header over varve.h, and nothing to link but libvarve.
  *
- *	varve::session s("ckpt", "heat", "keep=3");       a store, a lineage, options
- *	s.protect("step", step);                           what to save: numbers, trivially copyable structs, arrays of them
- *	s.protect("particles", particles);                 a std::vector: with whatever size it has when a checkpoint is taken
- *	s.restart();                                       fills them, and makes vectors as long as they were
+ *	varve::session s("ckpt", "heat", "keep=3"); a store, a lineage, options
+ *	s.protect("step", step);                    numbers, trivially copyable structs, or arrays
+ *	s.protect("particles", particles);          a std::vector, of any size at a checkpoint
+ *	s.restart();                                fills them, with vectors as long as before
  *	for (; step < steps; step++) {
  *		if (s.due())
  *			s.checkpoint();
@@ -11,12 +11,13 @@
  *	}
  *	s.close();
  *
- * What fails throws varve::error, which has the code and the words of the C interface. A session made with std::nothrow does not: there,
- * as in C, a negative result says that the call failed, and varve_last_error() why. What functions return and when they wait is written in
- * varve.h.
+ * A call that fails throws varve::error, which has the code and the words of the C interface. A
+ * session made with std::nothrow does not throw. There, as in C, a failed call returns a negative
+ * code, and varve_last_error() returns the reason. varve.h says which value each function returns,
+ * and when it waits.
  *
- * `varve` is also the old name of C's handle. Unless VARVE_NO_OLD_NAMES is defined, the struct of that name is the scope of everything
- * here; with VARVE_NO_OLD_NAMES it is a namespace. */
+ * `varve` is also the old name of C's handle. Unless VARVE_NO_OLD_NAMES is defined, the struct of
+ * that name is the scope of everything here; with VARVE_NO_OLD_NAMES it is a namespace. */
 #ifndef VARVE_VARVE_HPP
 #define VARVE_VARVE_HPP
 
@@ -47,7 +48,7 @@
 #include <varve/varve_read.h>
 #pragma GCC diagnostic pop
 
-/* ---- which types are what ------------------------------------------------------------------------------------------- */
+/* ---- the kinds of types ---------------------------------------------------------------------- */
 
 namespace varve_detail {
 
@@ -55,8 +56,8 @@ using log_fn = std::function<void(int level, const std::string &sentence)>;
 
 inline void log_sentence(void *log, int level, const char *sentence) noexcept { (*static_cast<log_fn *>(log))(level, sentence); }
 
-/* The bits of a small number. protect("w", reinterpret_cast<varve::bf16 *>(p), {n}) declares those of
- * another type, such as CUDA's. */
+/* The bits of a small number. protect("w", reinterpret_cast<varve::bf16 *>(p), {n}) declares those
+ * of another type, such as CUDA's. */
 enum class bf16 : std::uint16_t {};
 enum class f16 : std::uint16_t {};
 enum class f8_e4m3 : std::uint8_t {};
@@ -114,7 +115,7 @@ struct shape {
 	}
 };
 
-/* T[n] and std::array, of any depth: what they are arrays of, and their extents. */
+/* T[n] and std::array, of any depth: the type of their elements, and their extents. */
 template <class T> struct element {
 	using type = T;
 	static void add(shape &) {}
@@ -166,14 +167,15 @@ template <class R, class = void> struct range {
 template <class R> struct range<R, std::void_t<decltype(*std::declval<R &>().data()), decltype(std::declval<R &>().size())>> {
 	using type = std::remove_reference_t<decltype(*std::declval<R &>().data())>;
 	static constexpr bool is = true;
-	/* what is const and still gives its elements away owns none of them: std::span */
+	/* a range that is const and gives writable elements does not own them: std::span */
 	static constexpr bool is_view = !std::is_const_v<std::remove_reference_t<decltype(*std::declval<const R &>().data())>>;
 };
 template <class R, class = void> struct can_resize : std::false_type {};
 template <class R>
 struct can_resize<R, std::void_t<typename range<R>::type, decltype(std::declval<R &>().resize(std::size_t()))>> : std::true_type {};
 
-/* Views of several dimensions, as std::mdspan is: extent(i), stride(i), rank(), and data_handle() or data(). */
+/* Views of several dimensions, as std::mdspan is: extent(i), stride(i), rank(), and data_handle()
+ * or data(). */
 template <class M, class = void> struct has_handle : std::false_type {};
 template <class M> struct has_handle<M, std::void_t<decltype(std::declval<M &>().data_handle())>> : std::true_type {};
 template <class M> auto handle(M &m)
@@ -206,7 +208,7 @@ template <class M> bool is_dense(M &m, int first, int by)
 
 } // namespace varve_detail
 
-/* ---- the interface ---------------------------------------------------------------------------------------------------- */
+/* ---- the interface --------------------------------------------------------------------------- */
 
 #ifdef VARVE_NO_OLD_NAMES
 namespace varve {
@@ -232,9 +234,11 @@ struct varve {
 	struct pinned_t {};
 	static constexpr pinned_t pinned{};
 
-	/* A checkpoint of a program that declares nothing: what libvarve_preload.so does where it is, nothing where it is not. 1: the program
-	 * has just come back to life; 0: it goes on; < 0: it failed. Needs no library to be linked. A weak symbol would be settled when the
-	 * program is linked, in one that has a fixed address: so it is asked for by name. */
+	/* A checkpoint of a program that declares nothing. libvarve_preload.so takes it; without
+	 * that library the call does nothing. Returns 1 if the heap has just been restored, 0 if
+	 * the program continues, and < 0 if the checkpoint failed. Needs no library to be linked.
+	 * The function is looked up by name: in a program of a fixed address the linker would
+	 * resolve a weak symbol for good. */
 	static inline int checkpoint_here()
 	{
 		auto here = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "varve_checkpoint_here"));
@@ -244,7 +248,8 @@ struct varve {
 
 	using log_fn = varve_detail::log_fn;
 
-	/* The library's messages, of all sessions, go to this function, which may neither throw nor call into a session; {}: to stderr. */
+	/* The library's messages, of all sessions, go to this function, which may neither throw nor
+	 * call into a session; {}: to stderr. */
 	static inline void set_log(log_fn log)
 	{
 		static std::unique_ptr<log_fn> current;
@@ -270,7 +275,7 @@ struct varve {
 			session(std::move(other)).swap(*this);
 			return *this;
 		}
-		/* Waits as close() does, but nobody is told what failed. */
+		/* Waits as close() does, but does not report a failure. */
 		~session() { ::varve_close(v_); }
 
 		int open(const std::string &store, const std::string &lineage, const std::string &options = "")
@@ -293,13 +298,16 @@ struct varve {
 		explicit operator bool() const noexcept { return v_; }
 		::varve_session *get() const noexcept { return v_; } /* for calls of the C interface */
 
-		/* ---- what to save ---- */
+		/* ---- regions ---- */
 
-		/* An object, an array (T[n], std::array), a view (std::span, std::mdspan: what it views), or a container that can grow
-		 * (std::vector, std::string), each of what is trivially copyable. It stays where it is, as long as it is protected.
+		/* An object or an array (T[n], std::array). Or the elements of a view (std::span,
+		 * std::mdspan). Or a container that can grow (std::vector, std::string). Objects
+		 * and elements are trivially copyable. The object stays at its address as long as
+		 * it is protected.
 		 *
-		 * A container may move its elements, and a checkpoint that is being stored cannot go on without them. So in a session
-		 * that has one, checkpoint() returns when everything is durable, unless all are pinned. */
+		 * A container may move its elements, and a checkpoint that is being stored cannot
+		 * go on without them. So in a session that has one, checkpoint() returns when
+		 * everything is durable, unless all are pinned. */
 		template <class T> int protect(const std::string &name, T &&x)
 		{
 			using namespace varve_detail;
@@ -320,7 +328,8 @@ struct varve {
 			}
 		}
 
-		/* The same, with a promise: before the container moves its elements, the program calls wait(). */
+		/* The same, with a promise: before the container moves its elements, the program
+		 * calls wait(). */
 		template <class T> int protect(const std::string &name, T &x, pinned_t)
 		{
 			static_assert(varve_detail::can_resize<T>::value, "varve: only a container that can grow need be pinned");
@@ -352,20 +361,22 @@ struct varve {
 			return check(rc);
 		}
 
-		/* Structs with named fields: s.protect_records("p", p.data(), p.size(), { VARVE_FIELD(particle, mass, VARVE_F64) }). */
+		/* Structs with named fields: s.protect_records("p", p.data(), p.size(),
+		 * { VARVE_FIELD(particle, mass, VARVE_F64) }). */
 		template <class T> int protect_records(const std::string &name, T *p, std::size_t n, const std::vector<::varve_field> &fields)
 		{
 			varve_detail::require_saveable<T>();
 			return declared(name, ::varve_protect_records(v_, name.c_str(), p, n, sizeof(T), fields.data(), fields.size()));
 		}
 
-		/* A part of a global array in C order, slowest dimension first. The memory at p has ghost[i] elements before and behind the part
-		 * in dimension i; {}: none. */
+		/* A part of a global array in C order, slowest dimension first. The memory at p has
+		 * ghost[i] elements before and behind the part in dimension i; {}: none. */
 		struct part {
 			std::vector<std::size_t> global, start, count, ghost = {};
 		};
 
-		/* This rank's part of a global array. A restart on another number of ranks fills it from the parts that overlap it. */
+		/* This rank's part of a global array. A restart on another number of ranks fills it
+		 * from the parts that overlap it. */
 		template <class T> int protect_slab(const std::string &name, T *p, const part &s)
 		{
 			constexpr varve_type type = varve_detail::type_of<std::remove_cv_t<T>>();
@@ -380,7 +391,8 @@ struct varve {
 								   s.global.data(), s.start.data(), s.count.data(), s.ghost.empty() ? nullptr : s.ghost.data()));
 		}
 
-		/* The same for a view of several dimensions in C order, as std::mdspan with layout_right is. It includes the ghost cells. */
+		/* The same for a view of several dimensions in C order, as std::mdspan with
+		 * layout_right is. It includes the ghost cells. */
 		template <class M, std::enable_if_t<varve_detail::is_md<M>::value, int> = 0>
 		int protect_slab(const std::string &name, M m, const std::vector<std::size_t> &global, const std::vector<std::size_t> &start,
 				 const std::vector<std::size_t> &ghost = {})
@@ -399,7 +411,8 @@ struct varve {
 			return protect_slab(name, &*varve_detail::handle(m), s);
 		}
 
-		/* What is equal on all ranks: an object, an array, or a view that is not resized. */
+		/* A region that is equal on all ranks: an object, an array, or a view that is not
+		 * resized. */
 		template <class T> int protect_shared(const std::string &name, T &x)
 		{
 			using namespace varve_detail;
@@ -413,7 +426,8 @@ struct varve {
 			}
 		}
 
-		/* This rank's part of a list: n items, of numbers or of any trivially copyable type. */
+		/* This rank's part of a list: n items, of numbers or of any trivially copyable
+		 * type. */
 		template <class T> int protect_list(const std::string &name, T *p, std::size_t n)
 		{
 			using E = std::remove_cv_t<varve_detail::element_t<T>>;
@@ -424,7 +438,8 @@ struct varve {
 								   type == VARVE_BYTES ? sizeof(T) : sizeof(T) / sizeof(E), n));
 		}
 
-		/* How many items of a list this rank is to have after a restart, and how many there are in all. 0: there is no epoch yet. */
+		/* How many items of a list this rank is to have after a restart, and how many there
+		 * are in all. 0: there is no epoch yet. */
 		int list_share(const std::string &name, std::uint64_t &share, std::uint64_t &total, std::uint64_t epoch = VARVE_LATEST)
 		{
 			return check(::varve_list_share(v_, epoch, name.c_str(), &share, &total));
@@ -441,7 +456,8 @@ struct varve {
 			return check(::varve_refine(v_, name.c_str(), method, grain));
 		}
 
-		/* n zeroed elements on pages of their own, which are a region; nullptr if it failed. */
+		/* n zeroed elements on pages of their own, which are a region; nullptr if it
+		 * failed. */
 		template <class T> T *alloc(const std::string &name, std::size_t n)
 		{
 			varve_detail::require_saveable<T>();
@@ -484,8 +500,8 @@ struct varve {
 		int wait_for(double seconds, std::uint64_t epoch = VARVE_LATEST) { return check(::varve_wait_for(v_, epoch, seconds)); }
 		int due() { return check(::varve_due(v_)); }
 
-		/* Called on a thread of the library, and may neither throw nor call into the session. It lives until another takes its place or
-		 * the session is closed. */
+		/* Called on a thread of the library, and may neither throw nor call into the
+		 * session. It lives until another takes its place or the session is closed. */
 		int on_done(done_fn done)
 		{
 			auto fresh = done ? std::make_unique<done_fn>(std::move(done)) : nullptr;
@@ -515,8 +531,8 @@ struct varve {
 			return check(::varve_restart_region(v_, epoch, name.c_str(), p, n * sizeof(T)));
 		}
 
-		/* Restarts, and calls body(step) for every step that is left, with a checkpoint before those where one is due. `step` must be
-		 * protected. */
+		/* Restarts, and calls body(step) for every step that is left, with a checkpoint
+		 * before those where one is due. `step` must be protected. */
 		template <class I, class F> int loop(I &step, const I &end, F body)
 		{
 			int rc = restart();
@@ -551,7 +567,7 @@ struct varve {
 		}
 
 	protected:
-		/* What an opening call returned. */
+		/* rc, v: the results of a call that opens a session. */
 		int adopt(int rc, ::varve_session *v)
 		{
 			if (rc == 0 && v_) {
@@ -609,7 +625,8 @@ struct varve {
 				s.add(1);
 			if (!s.fits || s.count > SIZE_MAX / sizeof(E))
 				return ::varve_fail(VARVE_EINVAL, "varve::session::protect: too many dimensions or elements");
-			/* E may be something else by now: what cannot be saved has been said above, once */
+			/* E may be another type here: require_saveable has refused a wrong one,
+			 * with one message */
 			void *at = const_cast<void *>(static_cast<const volatile void *>(p));
 			if constexpr (type == VARVE_BYTES)
 				return ::varve_protect(v, name.c_str(), at, s.count * sizeof(E));
@@ -678,7 +695,8 @@ struct varve {
 			return rc;
 		}
 
-		/* The name has become another's, or nobody's: a container that had it is asked no more. */
+		/* The name has become another's, or nobody's: a container that had it is asked no
+		 * more. */
 		int declared(const std::string &name, int rc)
 		{
 			for (std::size_t i = 0; rc == 0 && i < containers_.size(); i++)
@@ -703,8 +721,8 @@ struct varve {
 			return check(rc);
 		}
 
-		/* Gives the containers the size they had; false: there is no memory for it. What the epoch does not know stays as it is: the
-		 * restart will say so. */
+		/* Gives the containers the size they had; false: there is no memory for it. A
+		 * container that the epoch lacks stays as it is: the restart reports it. */
 		bool fit(std::uint64_t epoch)
 		{
 			::varve_region_info info = {};
@@ -732,8 +750,9 @@ struct varve {
 			return rc;
 		}
 
-		/* The newest epoch is damaged, and in those before it containers have other sizes: each is tried with its own, from the newest on
-		 * in which everything else is whole. All ranks make the same calls. */
+		/* The newest epoch is damaged, and containers have other sizes in older ones. Tries
+		 * each older epoch with its own sizes, from the newest one whose other regions are
+		 * intact. All ranks make the same calls. */
 		int fall_back()
 		{
 			std::string words;
@@ -765,7 +784,8 @@ struct varve {
 		}
 	};
 
-	/* Reads a store without being its writer, also beside one: varve_read.h. What fails throws varve::error. */
+	/* Reads a store without being its writer, also beside one: varve_read.h. A call that fails
+	 * throws varve::error. */
 	class reader {
 	public:
 		struct epoch_info {
@@ -937,7 +957,7 @@ struct varve {
 			for (std::uint64_t n : count)
 				if (__builtin_mul_overflow(bytes, n, &bytes))
 					bytes = UINT64_MAX;
-			if (!count.empty() && bytes > r.bytes) /* not more memory than there can be bytes: the call says what is wrong */
+			if (!count.empty() && bytes > r.bytes) /* more bytes than the region has: this call reports the error */
 				check(::varve_reader_read_part(r_, epoch, rank, name.c_str(), start.data(), count.data(), nullptr));
 			if (bytes % sizeof(T))
 				check(::varve_fail(VARVE_EMISMATCH, ("region '" + name + "': its bytes are no whole number of elements").c_str()));

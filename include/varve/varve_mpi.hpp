@@ -2,8 +2,9 @@
  *
  *	varve_mpi::session s(MPI_COMM_WORLD, "ckpt", "heat");
  *
- * by all ranks of the communicator together; from there on it is a varve::session. All ranks have containers that may move, or none has:
- * then all wait in checkpoint(), or none does. Close it before MPI_Finalize. */
+ * by all ranks of the communicator together; from there on it is a varve::session. All ranks have
+ * containers that may move, or none has: then all wait in checkpoint(), or none does. Close it
+ * before MPI_Finalize. */
 #ifndef VARVE_VARVE_MPI_HPP
 #define VARVE_VARVE_MPI_HPP
 

@@ -305,7 +305,8 @@ static void cut_comment(char *s)
 	}
 }
 
-/* Removes the quotes of "a text" or 'a text', in place. *rest: after the closing quote; NULL: there is none. */
+/* Removes the quotes of "a text" or 'a text', in place. *rest: after the closing quote; NULL: there
+ * is none. */
 static void unquote(char *p, char **rest)
 {
 	char *to = p, *end = find_quote(p);

@@ -18,7 +18,7 @@ static void replace_controls(char *s)
 }
 
 /* Names of regions and paths may be long: leaves out the middle of the message, and keeps the end,
- * which says what to do. */
+ * which has the remedy. */
 static void cut_middle(const char *words, size_t n)
 {
 	static const char dots[] = " ... ";

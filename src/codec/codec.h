@@ -22,8 +22,8 @@ struct vv_codec {
 	int (*encode)(const void *from, size_t n, const struct vv_recipe *how, void *to, size_t cap, int level, size_t *out);
 	/* Decompresses into exactly raw_len bytes; anything else is VV_EDAMAGED. */
 	int (*decode)(const void *from, size_t n, void *to, size_t raw_len);
-	/* The same with `before`, bytes that both sides know and in which the bytes may recur; NULL:
-	 * the codec has no such way. */
+	/* The same with `before`, bytes that both sides know and in which the bytes may recur;
+	 * NULL: the codec has no such way. */
 	int (*encode_after)(const void *before, size_t n_before, const void *from, size_t n, void *to, size_t cap, int level, size_t *out);
 	int (*decode_after)(const void *before, size_t n_before, const void *from, size_t n, void *to, size_t raw_len);
 	/* The approximate additional memory of `decode`; NULL: negligible. */

@@ -148,7 +148,7 @@ int vv_delta_encode(const struct vv_delta *how, const uint8_t *x, size_t n, uint
 	return rc;
 }
 
-/* What the header says; false: it says nothing. */
+/* Reads the header; false: it is not valid. */
 static bool get_header(struct vv_wire *w, struct vv_delta *how, uint64_t *check, unsigned *codec)
 {
 	unsigned bits;

@@ -11,8 +11,8 @@ enum vv_delta_op {
 	/* of numbers, modulo 2^(8 width), in zigzag: small ones of either sign have high bytes of
 	 * zero */
 	VV_DELTA_DIFFERENCE,
-	/* no difference: the block's bytes recur anywhere in the base, or its lines are like lines of
-	 * the base. The base may have another length. */
+	/* no difference: the block's bytes recur anywhere in the base, or its lines are like lines
+	 * of the base. The base may have another length. */
 	VV_DELTA_MATCH,
 };
 

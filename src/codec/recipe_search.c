@@ -108,8 +108,8 @@ static int8_t level_of(enum vv_effort effort, const struct vv_recipe *r)
 }
 
 /* The required size relative to a cheaper candidate. A trail, text in columns, a prediction in
- * floating point, or bytes at a higher level compress at a third of the others' speed. A trail must gain as much at any
- * effort: its blocks are large, and none of them is stored as a difference. */
+ * floating point, or bytes at a higher level compress at a third of the others' speed. A trail must
+ * gain as much at any effort: its blocks are large, and none of them is stored as a difference. */
 static double margin(const struct recipe_search_table *t, const struct vv_recipe *r)
 {
 	bool trail = r->predictor == VV_PREDICT_TRAIL, slow = trail || r->predictor == VV_PREDICT_TEXT || r->predictor == VV_PREDICT_REAL || r->level > level_of(t->effort, r);

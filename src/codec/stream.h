@@ -14,8 +14,8 @@ struct vv_stream_out {
 };
 
 void vv_stream_put(struct vv_stream_out *o, const void *p, size_t n);
-/* Stores planes of m bytes each: the number of all bytes, the number of stored bytes, and the stored
- * bytes. The latter are uncompressed, or the length of each plane and the planes. */
+/* Stores planes of m bytes each: the number of all bytes, the number of stored bytes, and the
+ * stored bytes. The latter are uncompressed, or the length of each plane and the planes. */
 int vv_stream_put_planes(struct vv_stream_out *o, const uint8_t *plane, unsigned n_planes, size_t m);
 /* Splits n bytes of items into planes, and stores them. */
 int vv_stream_put_items(struct vv_stream_out *o, const uint8_t *p, size_t n, unsigned width);

@@ -15,7 +15,7 @@ enum {
 	ENTRY = 2,    /* bytes of an entry's number, at most */
 	LINE = 4,     /* and of a line's */
 	SHARED = 1,   /* of several lines */
-	WORDS = 6,    /* level for what is no table */
+	WORDS = 6,    /* level for text that is no table */
 };
 
 /* The expected gain of differences must be clear: their noise is that of both numbers. */
@@ -41,7 +41,7 @@ struct text_coder {
 	bool has_base;
 	struct vv_text_lines lines;
 	uint32_t *like;                  /* for each token of the text: the one of the base, plus 1 */
-	uint8_t *jumps, *ids, *numbers;  /* what is stored, little-endian */
+	uint8_t *jumps, *ids, *numbers;  /* the stored bytes, little-endian */
 	size_t n_jumps, n_columns;
 	struct text_column column[VV_TEXT_COLUMNS];
 };
@@ -91,8 +91,8 @@ static int list_lines(const struct text_coder *c, struct text_line_table *x)
 	return 0;
 }
 
-/* The line of the base for the line that begins at a token: the expected one, if both begin alike;
- * else the only one that begins like it. */
+/* The line of the base for the line that begins at a token. It is the expected line if both begin
+ * alike, else the only line that begins like it. */
 static size_t find_line(const struct text_coder *c, const struct text_line_table *x, size_t token, size_t expected)
 {
 	uint32_t s;
@@ -140,7 +140,7 @@ static bool has_like(const struct text_coder *c, size_t i, size_t *like)
 	return c->has_base && c->like[i - c->first];
 }
 
-/* What the number of token i is the difference to, in its own decimals. */
+/* The number from which the number of token i is subtracted, in the decimals of that token. */
 static int64_t expected_number(const struct text_coder *c, size_t i, const struct text_column *col, enum vv_text_from from)
 {
 	unsigned decimals = c->t->entry[c->t->id[i]].decimals;

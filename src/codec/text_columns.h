@@ -1,6 +1,6 @@
-/* The prediction of a text's tokens, shared by text_columns.c and text_columns_back.c: by the token
- * before in the column, or by the line of an earlier text that a line is like. docs/format.md, codec
- * 8. */
+/* The prediction of a text's tokens, shared by text_columns.c and text_columns_back.c. A token is
+ * predicted by the previous token in its column, or by the similar line of an earlier text.
+ * docs/format.md, codec 8. */
 #ifndef VV_CODEC_TEXT_COLUMNS_H
 #define VV_CODEC_TEXT_COLUMNS_H
 

@@ -1,5 +1,5 @@
 /* Text as tokens: each is a prefix and possibly a decimal number. A prefix and the format of its
- * number are an entry of a dictionary, so a token is the number of an entry and an integer. Tokens
+ * number are an entry of a dictionary. So a token is the number of an entry and an integer. Tokens
  * are counted in each line: those at one place are a column. docs/format.md, codec 8. */
 #ifndef VV_CODEC_TEXT_TOKENS_H
 #define VV_CODEC_TEXT_TOKENS_H
@@ -43,8 +43,8 @@ static inline size_t vv_text_tokens_most(size_t n)
 /* Prepares for two texts of so many bytes in all. */
 int vv_text_tokens_init(struct vv_text_tokens *t, size_t bytes);
 void vv_text_tokens_fini(struct vv_text_tokens *t);
-/* Adds the tokens of a text, which begins a line. VV_TEXT_DIFFERS: it has too many entries or tokens
- * to be a table. */
+/* Adds the tokens of a text, which begins a line. VV_TEXT_DIFFERS: it has too many entries or
+ * tokens to be a table. */
 int vv_text_tokens_scan(struct vv_text_tokens *t, const uint8_t *p, size_t n);
 enum { VV_TEXT_DIFFERS = 1 };
 /* Adds the entries of a stored dictionary. False: it is none. */

@@ -65,8 +65,8 @@ static unsigned log_within(size_t n, unsigned least, unsigned most)
 	return log;
 }
 
-/* Bytes that recur after `before` may be anywhere in it, so the window spans both. The tables of low
- * levels are too small for the positions of a long one. */
+/* Bytes that recur after `before` may be anywhere in it, so the window spans both. The tables of
+ * low levels are too small for the positions of a long one. */
 static void set_before(ZSTD_CCtx *c, const void *before, size_t n_before, size_t n, int level)
 {
 	int table = (int)log_within((n_before + n) / 16, TABLE_MIN, TABLE_MAX);

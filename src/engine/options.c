@@ -92,8 +92,8 @@ static const struct vv_conf_item table[] = {
 	{ "log", VV_CONF_CHOICE, "warn", "error|warn|info", 0, 0, "messages on stderr" },
 };
 
-/* The user's file: $XDG_CONFIG_HOME/varve.conf or ~/.config/varve.conf. As XDG demands, a folder that
- * is no absolute path is ignored. */
+/* The user's file: $XDG_CONFIG_HOME/varve.conf or ~/.config/varve.conf. As XDG demands, a folder
+ * that is no absolute path is ignored. */
 static int read_user_file(struct vv_conf *c)
 {
 	const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");

@@ -5,9 +5,9 @@
 #include "base/conf.h"
 #include "store/store.h"
 
-/* Precedence: default < files < environment < call. The files, later ones first: $VARVE_CONF if set,
- * else ./varve.conf; ~/.config/varve.conf; /etc/varve.conf. Only $VARVE_CONF must exist. call may be
- * NULL. */
+/* Precedence: default < files < environment < call. The files, later ones first: $VARVE_CONF if
+ * set, else ./varve.conf; ~/.config/varve.conf; /etc/varve.conf. Only $VARVE_CONF must exist. call
+ * may be NULL. */
 int vv_options_load(struct vv_conf *c, const char *call);
 /* The option `history` in bytes. in_chunks: bytes of memory deduplicated in chunks; other: in other
  * ways. */

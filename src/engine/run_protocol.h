@@ -4,20 +4,20 @@
  * Each event is one line, appended by one write: a word, the epoch, and for some events a sentence.
  * The last four always have a sentence; "restored" and "taken" may have one:
  *
- * 	restored 17 the heap is that of epoch 17. With a sentence: part of it is
- * 	                        unreachable
- * 	fresh 0 there was nothing to restore
- * 	taken 18 a checkpoint was taken; the program continues. With a sentence:
- * 	                        it is not committed before the next call
- * 	durable 18 the checkpoint is durable
- * 	failed 18 SENTENCE the checkpoint failed; the program continues. Epoch 0: it was
- * 	                        not even taken
- * 	damaged 17 SENTENCE the epoch cannot be read: an older one may be readable
- * 	refused 17 SENTENCE the epoch can be read, but the program has changed or has
- * 	                        allocated differently. (After damaged and refused the program
- * 	                        exits with VV_RUN_PROTOCOL_REFUSED.)
- * 	unable 0 SENTENCE no checkpoints can be taken (the store, MPI); the program
- * 	                        continues without them */
+ *	restored 17             the heap is that of epoch 17. With a sentence: part of it is
+ *	                        unreachable
+ *	fresh 0                 there was nothing to restore
+ *	taken 18                a checkpoint was taken; the program continues. With a sentence:
+ *	                        it is not committed before the next call
+ *	durable 18              the checkpoint is durable
+ *	failed 18 SENTENCE      the checkpoint failed; the program continues. Epoch 0: it was
+ *	                        not even taken
+ *	damaged 17 SENTENCE     the epoch cannot be read: an older one may be readable
+ *	refused 17 SENTENCE     the epoch can be read, but the program has changed or has
+ *	                        allocated differently. (After damaged and refused the program
+ *	                        exits with VV_RUN_PROTOCOL_REFUSED.)
+ *	unable 0 SENTENCE       no checkpoints can be taken (the store, MPI); the program
+ *	                        continues without them */
 #ifndef VV_ENGINE_RUN_PROTOCOL_H
 #define VV_ENGINE_RUN_PROTOCOL_H
 

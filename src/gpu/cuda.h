@@ -26,13 +26,13 @@ void vv_cuda_free(void *p); /* NULL is fine */
  * runtime guards them, or nothing does. */
 void vv_cuda_lock(void);
 void vv_cuda_unlock(void);
-/* What a thread had before calls of ours. */
+/* The settings of a thread before calls of ours. */
 struct vv_cuda_before {
 	int device;
 	enum cudaStreamCaptureMode capture;
 };
 
-/* Makes `device` the current one, and allows calls that would end the capture of a graph by another
+/* Makes `device` the current one. Allows calls that would end the capture of a graph by another
  * thread: none of ours uses a stream of the program. *before is for vv_cuda_leave. */
 int vv_cuda_enter(int device, struct vv_cuda_before *before);
 void vv_cuda_leave(struct vv_cuda_before before);

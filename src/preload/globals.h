@@ -15,8 +15,9 @@ struct vv_globals {
 };
 
 void vv_globals_find(struct vv_globals *out);
-/* Calls fn for each variable of a library that lies in the executable (stdout, environ), and for the
- * loader's addresses of functions in `g`, until fn returns nonzero. Returns that value. */
+/* Calls fn until it returns nonzero, and returns that value. The calls are for each variable of a
+ * library that lies in the executable (stdout, environ). They are also for the loader's addresses
+ * of functions in `g`. */
 int vv_globals_borrowed(const struct vv_globals *g, int (*fn)(void *arg, uintptr_t lo, size_t n), void *arg);
 
 #endif

@@ -55,7 +55,8 @@ static size_t read_safely(uintptr_t at, void *out, size_t n)
 
 /* ---- memory that is not saved ---------------------------------------------------------------- */
 
-/* Returns 0 if a pointer is of CUDA's: device memory, host memory or managed memory. NULL: the program has not loaded CUDA. */
+/* Returns 0 if a pointer is of CUDA's: device memory, host memory or managed memory. NULL: the
+ * program has not loaded CUDA. */
 static int (*cuda_pointer_attribute)(void *out, int attribute, uintptr_t p);
 
 static void find_cuda(void)

@@ -440,7 +440,8 @@ static void add_root(struct vv_memory_range *root, size_t *n, uintptr_t lo, size
 		root[(*n)++] = (struct vv_memory_range){ lo, lo + len, false };
 }
 
-/* The search takes as long as the restart does: without the request it covers heaps of this size. */
+/* The search takes as long as the restart does: without the request it covers heaps of this
+ * size. */
 static const uint64_t most_for_report = (uint64_t)1 << 30;
 
 /* Searches the restored heap. Without memory for the search it finds nothing. */

@@ -1,8 +1,8 @@
-/* PyTorch's files: a zip archive with a pickle of everything but numbers, and a member for the
- * bytes of each storage, as torch.save writes it since version 1.6 (torch/serialization.py). A
- * tensor is a call in the pickle, which names its storage, its place there, shape and strides.
- * A .distcp file is a series of archives, each of one object; .metadata beside it names them
- * (torch/distributed/checkpoint/filesystem.py). No pickle is executed. */
+/* PyTorch's files are zip archives, as torch.save writes them since version 1.6
+ * (torch/serialization.py). An archive has a pickle of everything but numbers, and a member for the
+ * bytes of each storage. A tensor is a call in the pickle, which names its storage, its place
+ * there, shape and strides. A .distcp file is a series of archives, each of one object; .metadata
+ * beside it names them (torch/distributed/checkpoint/filesystem.py). No pickle is executed. */
 #include "base/err.h"
 #include "base/buf.h"
 #include "base/mem.h"
@@ -190,7 +190,8 @@ static const struct {
 	{ "", "uint64", VV_TYPE_U64, 8 },
 };
 
-/* Sets type and width by the class of the storage, or by the type that newer functions are given. */
+/* Sets type and width by the class of the storage, or by the type that newer functions are
+ * given. */
 static bool find_type(const struct vv_pickle *p, uint32_t storage, uint32_t dtype, struct vv_variable *v)
 {
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
@@ -405,7 +406,7 @@ static int read_archive(struct torch_file *t, struct vv_zip *z)
 	return rc ? rc : read_pickle(t, &pickle);
 }
 
-/* What the archive at `base` holds is named by .metadata. Without that, the objects of several
+/* The object of the archive at `base` is named by .metadata. Without that, the objects of several
  * archives have the name of the file and a number. */
 static void begin_path(struct torch_file *t, uint64_t base, uint32_t ordinal)
 {

@@ -68,7 +68,8 @@ struct vv_space {
 	int (*present)(void);
 	/* Is all of p..p+len memory of this space? Then *device is set, too. */
 	bool (*owns)(const void *p, size_t len, int *device);
-	/* Host memory that the device copies to and from at full speed. Any thread may call both. */
+	/* Host memory that the device copies to and from at full speed. Any thread may call
+	 * both. */
 	void *(*rent)(int device, size_t len);
 	void (*give_back)(int device, void *p, size_t len);
 	/* Copies between the space's memory and the host's, complete on return. */

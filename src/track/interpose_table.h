@@ -11,7 +11,8 @@
 
 enum { VV_INTERPOSE_TABLE_VERSION = 2 };
 
-/* The functions of write_protect.h, kernel_writes.h, registered_memory.h and chain.h with these names. */
+/* The functions of write_protect.h, kernel_writes.h, registered_memory.h and chain.h with these
+ * names. */
 struct vv_interpose_table {
 	void (*begin_call)(const void *p, size_t n, const void *frame, bool drop_left);
 	void (*end_syscall)(void);

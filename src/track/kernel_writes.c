@@ -33,8 +33,8 @@ static bool is_on_other_stack(void)
 }
 
 /* Returns the lowest of the upper slots whose calls were left by siglongjmp, t->depth if there is
- * none. Such a call began deeper in the stack, or in the same place. A call that began nearby may be
- * in progress, so it is kept until a later call shows that it was left. */
+ * none. Such a call began deeper in the stack, or in the same place. A call that began nearby may
+ * be in progress, so it is kept until a later call shows that it was left. */
 static unsigned find_left(const struct vv_thread *t, uintptr_t frame)
 {
 	unsigned left = t->depth, i = t->depth < VV_THREAD_SLOTS ? t->depth : VV_THREAD_SLOTS;

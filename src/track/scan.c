@@ -186,8 +186,8 @@ static void touch(void *arg, uintptr_t lo, uintptr_t hi)
 }
 
 /* Watched pages that are not there have marks. So a page without anything was dropped
- * (MADV_DONTNEED). Linux reports it as written, but some releases since 6.7 miss it if its page table
- * is gone. */
+ * (MADV_DONTNEED). Linux reports it as written, but some releases since 6.7 miss it if its page
+ * table is gone. */
 static int find_dropped(struct vv_scan *s, uintptr_t lo, uintptr_t hi)
 {
 	int rc = check_mapped(s, lo, hi);

@@ -14,8 +14,8 @@ struct vv_args_option {
 	/* The placeholder of its value, or NULL. Words in lower case, separated by |, are values;
 	 * words in capitals name their kind (cli/main/complete.c). */
 	const char *value;
-	/* "": an internal option. NULL: an old name or letter of the row above. Both are accepted, but
-	 * not shown. */
+	/* "": an internal option. NULL: an old name or letter of the row above. Both are accepted,
+	 * but not shown. */
 	const char *help;
 };
 

@@ -1,5 +1,5 @@
-/* A progress bar on stderr, with bytes, rate and time left: only on a terminal, and only once a job
- * has taken more than a second. */
+/* A progress bar on stderr, with bytes, rate and time left. It appears only on a terminal, and only
+ * once a job has taken more than a second. */
 #ifndef VV_CLI_BASE_BAR_H
 #define VV_CLI_BASE_BAR_H
 

@@ -6,7 +6,8 @@
 #include "cli/base/out.h"
 #include "engine/lineage/catalog.h"
 
-/* What this store has of it, as a line of text, or as members of a JSON object. Nothing, if it has none. */
+/* The parity of the epoch in this store, as a line of text, or as members of a JSON object.
+ * Nothing, if there is none. */
 int vv_show_parity_print(struct vv_out *o, const struct vv_lineage *lin, const struct vv_listing *l, uint64_t epoch);
 int vv_show_parity_put(struct vv_json *j, const struct vv_lineage *lin, const struct vv_listing *l, uint64_t epoch);
 

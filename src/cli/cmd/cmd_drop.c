@@ -53,8 +53,8 @@ static int mark_named(const struct vv_args *args, struct vv_spec *spec, const st
 	return rc;
 }
 
-/* *whole: the record of the epoch is there and intact. *time: 0 if it is not. Other errors say nothing
- * about the epoch. */
+/* *whole: the record of the epoch is there and intact. *time: 0 if it is not. Other errors say
+ * nothing about the epoch. */
 static int look_at(const struct vv_lineage *lin, uint64_t epoch, bool *whole, uint64_t *time)
 {
 	int rc = vv_catalog_time(lin, epoch, time);

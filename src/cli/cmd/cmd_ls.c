@@ -32,8 +32,8 @@ static void print_unfinished(struct vv_out *o, const char *lineage, const struct
 			      u->n == 1 ? "" : "s", vv_text_size(u->bytes).s, u->n == 1 ? "it" : "them");
 }
 
-/* The newest epoch of a lineage, and the unfinished work after it; *damaged if the epoch exists but
- * cannot be read, or if this user may not read it. */
+/* The newest epoch of a lineage, and the unfinished work after it. *damaged: the epoch exists but
+ * cannot be read, or this user may not read it. */
 static int newest(struct vv_store *store, const char *name, struct vv_commit *out, struct vv_gc_unfinished *left, bool *damaged)
 {
 	struct vv_lineage lin;

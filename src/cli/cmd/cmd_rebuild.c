@@ -175,8 +175,9 @@ static bool has_object(const struct rebuild *b, uint32_t store, uint64_t epoch)
 	return i < b->sets.n && vv_run_epoch(b->sets.v[i].layer) == epoch;
 }
 
-/* Have most stores newer epochs, and nothing of this one? Then a node was away when it was dropped, and
- * has brought its part back. A store that was lost is not asked: it has no records until it gets all. */
+/* Have most stores newer epochs, and nothing of this one? Then a node was away when it was dropped,
+ * and has brought its part back. A store that was lost is not asked: it has no records until it
+ * gets all. */
 static bool is_dropped(const struct rebuild *b, uint64_t epoch)
 {
 	size_t without = 0, with = 0;
@@ -257,7 +258,7 @@ static int list_all(struct rebuild *b)
 	return rc;
 }
 
-/* What could be written is listed even if a store has failed. */
+/* Written objects are listed even if a store has failed. */
 static int rebuild_all(struct rebuild *b, struct vv_parity_report *r, struct vv_err_state *error)
 {
 	size_t missing;
@@ -272,7 +273,7 @@ static int rebuild_all(struct rebuild *b, struct vv_parity_report *r, struct vv_
 
 /* ---- report ---------------------------------------------------------------------------------- */
 
-/* *worst: what the epoch bears, unless it was dropped. */
+/* *worst: the number of losses that the epoch bears, unless it was dropped. */
 static void tell_epoch(struct rebuild *b, uint64_t epoch, const char *scheme, size_t missing, size_t damaged, int survives, int *worst)
 {
 	struct vv_verb_context *job = b->job;

@@ -271,7 +271,7 @@ static void print_sum(struct vv_out *o, const struct vv_verify_report *r)
 			      vv_text_size(r->unfinished.bytes).s, r->unfinished.n == 1 ? "it" : "them");
 }
 
-/* What was found in the other lineages stays in the output. */
+/* The findings in the other lineages stay in the output. */
 static int fail_unread(struct check *k, size_t n)
 {
 	int rc = vv_err_set(VV_EDENIED, "%zu lineage%s of '%s' could not be read and %s not checked: run the command as a user who may read %s", n,

@@ -26,7 +26,7 @@ static void offer(const struct completion *c, const char *text, const char *end,
 			      (int)strcspn(meaning, "\n"), meaning);
 }
 
-/* ---- the store on the line --------------------------------------------------------------------- */
+/* ---- the store on the line ------------------------------------------------------------------- */
 
 /* The word i of the usage line; the last one, if it may be repeated; or NULL. */
 static const char *placeholder(const struct vv_cmd *cmd, size_t i)
@@ -106,7 +106,7 @@ static void offer_epochs(const struct completion *c, const char *lineage)
 	vv_store_close(store);
 }
 
-/* ---- the kinds of words ------------------------------------------------------------------------ */
+/* ---- the kinds of words ---------------------------------------------------------------------- */
 
 static void list_files(struct completion *c)
 {
@@ -228,7 +228,7 @@ static void list_by(struct completion *c, const char *p)
 	}
 }
 
-/* ---- the place on the line --------------------------------------------------------------------- */
+/* ---- the place on the line ------------------------------------------------------------------- */
 
 static void list_options(const struct completion *c, const struct vv_args_option *o)
 {

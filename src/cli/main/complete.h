@@ -1,5 +1,5 @@
-/* The completions of a command line, for the shells: made of the table of verbs, their tables of
- * options, the options of varve.conf and the store on the line. */
+/* The completions of a command line, for the shells. They come from the table of verbs, their
+ * tables of options, the options of varve.conf and the store on the line. */
 #ifndef VV_CLI_MAIN_COMPLETE_H
 #define VV_CLI_MAIN_COMPLETE_H
 

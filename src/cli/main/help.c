@@ -46,7 +46,7 @@ static void help_verb(struct vv_out *o, const struct vv_cmd *cmd)
 	help_options(o, vv_args_shared());
 }
 
-/* ---- as JSON ---------------------------------------------------------------------------------- */
+/* ---- as JSON --------------------------------------------------------------------------------- */
 
 /* The old names and letters of an option: the rows below it without a text. */
 static void put_old(struct vv_json *j, const struct vv_args_option *o)

@@ -40,8 +40,8 @@ void vv_mount_reader_close(struct vv_mount_reader *r)
 	vv_mem_free(r);
 }
 
-/* If the file is read in order, the following blocks are decoded ahead. One thread at a time sees to
- * that, and the others do not wait for it. */
+/* If the file is read in order, the following blocks are decoded ahead. One thread at a time sees
+ * to that, and the others do not wait for it. */
 static void look_ahead(struct vv_mount_reader *r, uint64_t at, size_t n)
 {
 	if (pthread_mutex_trylock(&r->lock) != 0)

@@ -475,8 +475,8 @@ static int list_lineages(struct vv_mount_tree *t, const struct mount_list *l)
 	return rc;
 }
 
-/* A label of several epochs means the newest, which comes last. Labels are written before their epochs
- * are committed, and removed after their epochs are dropped. */
+/* A label of several epochs means the newest, which comes last. Labels are written before their
+ * epochs are committed, and removed after their epochs are dropped. */
 static bool is_newest_of_label(const struct vv_listing *l, size_t i)
 {
 	if (!vv_catalog_has_epoch(l, l->label[i].epoch))

@@ -40,8 +40,8 @@ static bool append(char real[PATH_MAX], const char *name, size_t n)
 	return true;
 }
 
-/* Resolves all links of the path. Folders of it that do not exist are made later: `..` leads back from
- * them. */
+/* Resolves all links of the path. Folders of it that do not exist are made later: `..` leads back
+ * from them. */
 static bool resolve(const char *path, char real[PATH_MAX])
 {
 	if (!realpath(*path == '/' ? "/" : ".", real))

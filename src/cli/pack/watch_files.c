@@ -42,7 +42,7 @@ static int add(struct vv_watch_files *l, const char *name, struct vv_watch_files
 	return 0;
 }
 
-/* False: the path is too long for the system, and what has it is left out. */
+/* False: the path is too long for the system, and the file is left out. */
 static bool put_path(const struct vv_watch_files *l, const char *name, char path[PATH_MAX])
 {
 	return (size_t)snprintf(path, PATH_MAX, "%s/%s", l->folder, name) < PATH_MAX;

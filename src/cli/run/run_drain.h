@@ -1,5 +1,5 @@
-/* Epochs that only shared memory holds (a store ram:NAME) are lost with the machine. When the program
- * has ended or died, the command copies the newest one to the first tier. */
+/* Epochs that only shared memory holds (a store ram:NAME) are lost with the machine. When the
+ * program has ended or died, the command copies the newest one to the first tier. */
 #ifndef VV_CLI_RUN_RUN_DRAIN_H
 #define VV_CLI_RUN_RUN_DRAIN_H
 

@@ -100,8 +100,8 @@ static int begin_new_run(struct run_watch *w)
 	return rc;
 }
 
-/* Is the newest epoch here the newest of all stores? Then the program restarts from it even if a tier
- * cannot be reached. */
+/* Is the newest epoch here the newest of all stores? Then the program restarts from it even if a
+ * tier cannot be reached. */
 static bool is_watched(const struct run_watch *w)
 {
 	return w->next == UINT64_MAX && w->died > 0 && w->run.newest && vv_conf_text(&w->plan->job->conf, "tiers")[0];
@@ -617,8 +617,8 @@ static bool again(struct run_watch *w)
 	return true;
 }
 
-/* A program that was killed leaves its lock in S3. A later writer on another machine cannot tell that
- * the program is dead. */
+/* A program that was killed leaves its lock in S3. A later writer on another machine cannot tell
+ * that the program is dead. */
 static void release_lock(struct run_watch *w)
 {
 	struct vv_err_state error;

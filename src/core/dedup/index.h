@@ -54,8 +54,8 @@ void vv_index_move(struct vv_index *x, uint32_t number, uint64_t source, uint64_
 void vv_index_rename(struct vv_index *x, uint32_t number, const struct vv_digest *d);
 /* Adds a layer's digests; content that is known already keeps its first place. */
 int vv_index_add_layer(struct vv_index *x, uint64_t layer, const struct vv_digests *d);
-/* Forgets every entry numbered n or above, and what it superseded is found again. It needs no memory,
- * so it cannot fail. */
+/* Forgets every entry numbered n or above, and the entries that it superseded are found again. It
+ * needs no memory, so it cannot fail. */
 void vv_index_truncate(struct vv_index *x, size_t n);
 /* Forgets every entry whose `moved` is 0, and the sources that no other names. The rest keeps its
  * order: moved[i] becomes 1 + the new number, and so does source[k], per source, which comes as

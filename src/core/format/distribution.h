@@ -1,5 +1,5 @@
-/* What a region is in the state of all ranks: a part of a global array, the same on all ranks, or a
- * part of a list. docs/format.md, section 4, kind 10. */
+/* The role of a region in the state of all ranks. It is a part of a global array, the same on all
+ * ranks, or a part of a list. docs/format.md, section 4, kind 10. */
 #ifndef VV_CORE_FORMAT_DISTRIBUTION_H
 #define VV_CORE_FORMAT_DISTRIBUTION_H
 
@@ -11,7 +11,7 @@ struct vv_distribution {
 	uint8_t kind;
 	uint64_t item; /* of a list: bytes of an item */
 	/* Of a slab, in each dimension: the length of the global array, the first element of the
-	 * part, and the ghost cells at each end of it. The shape of the region includes them. */
+	 * part, and the ghost cells at each end. The shape of the region includes them. */
 	uint64_t global[VV_MAX_DIMS], start[VV_MAX_DIMS], ghost[VV_MAX_DIMS];
 };
 

@@ -70,7 +70,8 @@ int vv_head_add_stat(struct vv_head *h, const char *name, uint64_t value)
 	return 0;
 }
 
-/* Programs without a type for small floating-point numbers have stored them as unsigned integers, and records as bytes. */
+/* Programs without a type for small floating-point numbers have stored them as unsigned integers,
+ * and records as bytes. */
 bool vv_head_types_agree(unsigned declared, unsigned stored)
 {
 	bool bits = declared >= VV_TYPE_BF16 && declared < VV_TYPES && vv_head_type_size(declared) == vv_head_type_size(stored);

@@ -41,8 +41,9 @@ struct vv_parity_checks {
 
 void vv_parity_head_fini(struct vv_parity_head *h);
 void vv_parity_head_put(const struct vv_parity_head *h, struct vv_buf *out);
-/* Reads the head of an object of which p[0..n-1] is the beginning. Returns the length of the head, or an
- * error; VV_EDAMAGED. If more than n bytes are needed, returns their number and leaves *h empty. */
+/* Reads the head of an object of which p[0..n-1] is the beginning. Returns the length of the head,
+ * or an error; VV_EDAMAGED. If more than n bytes are needed, returns their number and leaves *h
+ * empty. */
 int64_t vv_parity_head_get(struct vv_parity_head *h, const void *p, size_t n, uint64_t file_len);
 /* Do both describe the same set? */
 bool vv_parity_head_same(const struct vv_parity_head *a, const struct vv_parity_head *b);

@@ -1,4 +1,5 @@
-/* One list of all records of the process. A program declares few kinds of records, so the list is short. */
+/* One list of all records of the process. A program declares few kinds of records, so the list is
+ * short. */
 #include "core/format/record.h"
 #include "base/err.h"
 #include "base/mem.h"

@@ -26,12 +26,12 @@ struct vv_record {
 	struct vv_record_field field[]; /* by offset */
 };
 
-/* The record with these fields, in any order. `bytes` is the distance of two records. VV_EINVAL with the reason if the
- * format does not allow it. Any thread may call it. */
+/* The record with these fields, in any order. `bytes` is the distance of two records. VV_EINVAL
+ * with the reason if the format does not allow it. Any thread may call it. */
 int vv_record_find(const char *region, uint64_t bytes, const struct vv_record_field *field, size_t n, const struct vv_record **out);
 
 void vv_record_put(const struct vv_record *r, struct vv_buf *b);
-/* Reads what vv_record_put has written, and trusts none of it. */
+/* Reads the output of vv_record_put, and checks all of it. */
 int vv_record_get(const char *region, struct vv_wire *w, const struct vv_record **out);
 
 #endif

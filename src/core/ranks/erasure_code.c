@@ -88,8 +88,8 @@ bool vv_erasure_code_solve(const struct vv_erasure_code *c, unsigned n, const ui
 	uint8_t a[VV_ERASURE_BLOCKS * (VV_ERASURE_BLOCKS + 1)];
 	unsigned width = n + 1;
 
-	/* One equation for each data block: the factors, times the rows of `from`, give the row of the
-	 * block. */
+	/* One equation for each data block: the factors, times the rows of `from`, give the row of
+	 * the block. */
 	for (unsigned d = 0; d < n; d++) {
 		for (unsigned i = 0; i < n; i++)
 			a[d * width + i] = row_of(c, from[i], d);
@@ -103,7 +103,7 @@ bool vv_erasure_code_solve(const struct vv_erasure_code *c, unsigned n, const ui
 	return true;
 }
 
-/* Bytes in vectors of the processor: GCC and Clang make of these types what it has. */
+/* Bytes in vectors: GCC and Clang map these types to the vector registers of the processor. */
 typedef uint8_t lanes __attribute__((vector_size(16)));
 typedef int8_t signed_lanes __attribute__((vector_size(16)));
 enum { LANES = sizeof(lanes) };

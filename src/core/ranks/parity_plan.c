@@ -1,4 +1,4 @@
-/* Each stripe takes one block from each of the k domains that have most left, and puts its parity
+/* Each stripe takes one block from each of the k domains that have most left. It puts its parity
  * into the m others that have least parity. So layers of equal length are used up together. */
 #include "core/ranks/parity_plan.h"
 #include "base/err.h"

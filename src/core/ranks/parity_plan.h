@@ -1,6 +1,6 @@
 /* The layout of parity: which blocks of which layers form a stripe, and who stores its parity. It
- * follows from the lengths and failure domains of the layers alone, so every rank computes the same.
- * The blocks of a stripe lie in different domains. */
+ * follows from the lengths and failure domains of the layers alone, so every rank computes the
+ * same. The blocks of a stripe lie in different domains. */
 #ifndef VV_CORE_RANKS_PARITY_PLAN_H
 #define VV_CORE_RANKS_PARITY_PLAN_H
 
@@ -22,8 +22,8 @@ struct vv_parity_plan {
 	struct vv_erasure_code code;
 	uint32_t block_len;
 	size_t n_members, n_stripes;
-	/* Of each stripe k + m blocks: the data, the parity. Data blocks of length 0 are absent, behind
-	 * the others. */
+	/* Of each stripe k + m blocks: the data, the parity. Data blocks of length 0 are absent,
+	 * behind the others. */
 	struct vv_parity_block *block;
 	uint64_t *parity_len; /* of each member: the sum of its parity blocks, */
 	uint64_t *n_parity;   /* and their number */
@@ -36,8 +36,8 @@ static inline uint64_t vv_parity_plan_blocks(uint64_t len, uint32_t block_len)
 
 /* VV_EINVAL if the members have fewer domains than a stripe has blocks, or too many blocks. */
 int vv_parity_plan_make(struct vv_parity_plan *p, const struct vv_parity_head *head);
-/* Only the stripes with parity of rank `head->rank`, which has `most` bytes at most, else VV_EINVAL. So
- * an object asks for no more memory than fits its length. */
+/* Only the stripes with parity of rank `head->rank`, which has `most` bytes at most, else
+ * VV_EINVAL. So an object asks for no more memory than fits its length. */
 int vv_parity_plan_make_own(struct vv_parity_plan *p, const struct vv_parity_head *head, uint64_t most);
 void vv_parity_plan_fini(struct vv_parity_plan *p);
 

@@ -12,8 +12,8 @@ struct vv_request_rounds { /* the requests of one rank to another */
 };
 
 /* Is the request of `len` bytes due by this round, after requests of `asked` bytes? The last round
- * has all that is left. A pair with fewer requests than rounds is quiet in some rounds: which ones
- * these are differs between the pairs of a rank, so that its rounds are even. */
+ * has all that is left. A pair with fewer requests than rounds is quiet in some rounds. These
+ * differ between the pairs of a rank, so that its rounds are even. */
 static inline bool vv_request_rounds_is_due(const struct vv_request_rounds *p, uint64_t asked, uint64_t len, uint64_t round)
 {
 	uint64_t phase = ((uint64_t)p->from + p->to) % p->rounds;

@@ -1,10 +1,10 @@
 /* The life of an epoch: it is begun, its layer is written, it is committed, and the session
  * continues from it. Or it is abandoned.
  *
- * Invariant of a single rank: until the commit record is durable, nothing in the session changes
- * except the tail of the index and the highest epoch number, which is never used again.
- * vv_epoch_abandon removes that tail. Every failure
- * before vv_epoch_accept leads to vv_epoch_abandon.
+ * Invariant of a single rank: until the commit record is durable, only two parts of the session
+ * change. They are the tail of the index and the highest epoch number, which is never used again.
+ * vv_epoch_abandon removes that tail. Every failure before vv_epoch_accept leads to
+ * vv_epoch_abandon.
  *
  * A rank among many accepts the epoch when its own layer is stored, before all ranks have agreed.
  * If the ranks reject it, commit_ranks.c steps the tip back (vv_tip_step_back). Regions and index

@@ -1,5 +1,5 @@
-/* The state of the session for Prometheus (the option `metrics`): a file in the text format that the
- * textfile collector of node_exporter reads. Each rank has a file of its own. */
+/* The state of the session for Prometheus (the option `metrics`): a file in the text format that
+ * the textfile collector of node_exporter reads. Each rank has a file of its own. */
 #ifndef VV_ENGINE_EPOCH_METRICS_FILE_H
 #define VV_ENGINE_EPOCH_METRICS_FILE_H
 
@@ -23,9 +23,8 @@ struct vv_metrics {
 void vv_metrics_file_count(struct vv_metrics *m, const struct varve_stats *st, int rc);
 /* Adds the parity of an epoch. */
 void vv_metrics_file_count_parity(struct vv_metrics *m, uint64_t protected_epoch, uint64_t bytes, double seconds);
-/* Writes the state of the session, if the option `metrics` is set. A reader of the file sees the old
- * content or the new one. A failure is a warning. The last
- * error of the thread stays. */
+/* Writes the state of the session, if the option `metrics` is set. A reader of the file sees the
+ * old content or the new one. A failure is a warning. The last error of the thread stays. */
 void vv_metrics_file_update(struct varve *v);
 
 #endif

@@ -1,5 +1,5 @@
-/* The content that the parent epoch has of each chunk of the regions. The caller holds the session's
- * lock. */
+/* The content that the parent epoch has of each chunk of the regions. The caller holds the
+ * session's lock. */
 #ifndef VV_ENGINE_EPOCH_PARENT_CHUNKS_H
 #define VV_ENGINE_EPOCH_PARENT_CHUNKS_H
 

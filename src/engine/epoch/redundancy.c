@@ -127,7 +127,7 @@ static int find_domains(struct varve *v)
 	return rc;
 }
 
-/* ---- what is lost ---------------------------------------------------------------------------- */
+/* ---- lost objects ---------------------------------------------------------------------------- */
 
 static void tell(const struct varve *v, const struct vv_parity_report *r, bool scan)
 {
@@ -158,7 +158,7 @@ int vv_redundancy_open(struct varve *v)
 	if (rc || !v->tip.epoch)
 		return rc;
 	rc = rebuild(v, UINT64_MAX, false, &r);
-	if (rc && !v->ctx.group->comm->broken) { /* a restart reports what is missing */
+	if (rc && !v->ctx.group->comm->broken) { /* a restart reports missing objects */
 		if (v->ctx.rank == 0)
 			vv_log_warn("some lost layers or parity of '%s' cannot be written again: %s", v->ctx.lineage.name, vv_err_last());
 		vv_err_clear();
@@ -211,7 +211,8 @@ void vv_redundancy_note(struct varve *v, uint64_t epoch)
 {
 	struct vv_redundancy *r = of(v);
 
-	/* Parity is tried between two commits, and given up after so many failures. So there is room. */
+	/* Parity is tried between two commits, and given up after so many failures. So there is
+	 * room. */
 	if (!r->domains.k || r->todo.n == VV_REDUNDANCY_TRIES)
 		return;
 	r->todo.epoch[r->todo.n++] = epoch;
@@ -272,9 +273,9 @@ void vv_redundancy_ask_again(struct varve *v)
 		of(v)->asked = false;
 }
 
-/* May the next epoch refer to what is stored? The continued epoch and the newest one must be protected
- * with all that they refer to. So must all layers be that the index of known content may name; a job
- * that died in a checkpoint leaves others. */
+/* May the next epoch refer to what is stored? The continued epoch and the newest one must be
+ * protected with all that they refer to. So must all layers be that the index of known content may
+ * name; a job that died in a checkpoint leaves others. */
 int vv_redundancy_ask(struct varve *v, uint64_t parent)
 {
 	struct vv_redundancy *r = v->ctx.group ? of(v) : NULL;

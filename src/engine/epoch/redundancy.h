@@ -1,5 +1,5 @@
-/* The options redundancy and failure-domain: parity for each epoch of ranks that have stores of their
- * own, made after the commit, and the return of lost layers when a session begins. */
+/* The options redundancy and failure-domain, for ranks that have stores of their own. Parity of
+ * each epoch is made after the commit. Lost layers are made again when a session begins. */
 #ifndef VV_ENGINE_EPOCH_REDUNDANCY_H
 #define VV_ENGINE_EPOCH_REDUNDANCY_H
 
@@ -24,7 +24,7 @@ struct vv_redundancy {
 	bool wants_full;   /* the next epoch is to be such a one */
 	_Atomic uint64_t epoch; /* the newest protected one; 0: none */
 	uint64_t spared; /* retention keeps this one until a newer one is protected; 0: none */
-	struct vv_parity_report lost; /* what could not be brought back */
+	struct vv_parity_report lost; /* objects that could not be made again */
 	bool scanned;      /* all stores were read in search of damage */
 };
 
@@ -35,14 +35,16 @@ int vv_redundancy_open(struct varve *v);
 void vv_redundancy_close(struct varve *v);
 /* An epoch was committed. */
 void vv_redundancy_note(struct varve *v, uint64_t epoch);
-/* Makes the parity of all committed epochs that lack it. All ranks call this after each commit: on the
- * thread that stores epochs, or in the next call that all ranks make. A failure is a warning. */
+/* Makes the parity of all committed epochs that lack it. All ranks call this after each commit: on
+ * the thread that stores epochs, or in the next call that all ranks make. A failure is a
+ * warning. */
 void vv_redundancy_run(struct varve *v);
-/* Before a checkpoint, by all ranks: an epoch that refers to unprotected layers would not be protected.
- * So it begins a new era, if it must. */
+/* Before a checkpoint, by all ranks: an epoch that refers to unprotected layers would not be
+ * protected. So it begins a new era, if it must. */
 int vv_redundancy_prepare(struct varve *v, int rc);
-/* After gc, by all ranks: bytes of this store's layers under parity, and the part that is needed. Where
- * the rest has become more, the next epoch refers to nothing older, so that those layers can go. */
+/* After gc, by all ranks: bytes of this store's layers under parity, and the part that is needed.
+ * Where the rest has become more, the next epoch refers to nothing older, so that those layers can
+ * go. */
 int vv_redundancy_limit(struct varve *v, int rc, uint64_t bytes, uint64_t needed);
 /* Another epoch is continued, or none: by all ranks, before the index is read. */
 int vv_redundancy_ask(struct varve *v, uint64_t parent);

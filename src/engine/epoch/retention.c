@@ -1,6 +1,6 @@
-/* Retention: after a checkpoint, epochs beyond `keep`, `keep-every` and `keep-within` lose their commit records.
- * When dropped epochs hold enough of the store, gc reclaims the space. Neither can make the
- * finished checkpoint fail. */
+/* Retention: after a checkpoint, epochs beyond `keep`, `keep-every` and `keep-within` lose their
+ * commit records. When dropped epochs hold enough of the store, gc reclaims the space. Neither can
+ * make the finished checkpoint fail. */
 #include "engine/epoch/retention.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -68,8 +68,8 @@ static bool is_exempt(const struct varve *v, uint64_t epoch)
 	return false;
 }
 
-/* Exempt epochs are not dropped, and are not part of `keep`. Nor are failed ones: vv_tip_sweep removes
- * their records. */
+/* Exempt epochs are not dropped, and are not part of `keep`. Nor are failed ones: vv_tip_sweep
+ * removes their records. */
 static void skip_exempt(struct varve *v)
 {
 	struct vv_listing *l = &v->retention->live;
@@ -122,8 +122,8 @@ static bool is_on(const struct varve *v)
 	return vv_conf_number(&v->ctx.conf, "keep") || vv_conf_real(&v->ctx.conf, "keep-within") > 0;
 }
 
-/* The oldest epoch, among those below the cutoff that `every` does not divide, that keep-within keeps;
- * else the cutoff. An epoch with an unreadable record decides nothing. */
+/* The oldest epoch, among those below the cutoff that `every` does not divide, that keep-within
+ * keeps; else the cutoff. An epoch with an unreadable record decides nothing. */
 static int keep_within(struct varve *v, uint64_t every, uint64_t *cutoff)
 {
 	const struct vv_listing *l = &v->retention->live;

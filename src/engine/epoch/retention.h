@@ -1,4 +1,5 @@
-/* Retention: the options keep, keep-every and keep-within, and garbage collection after an epoch. */
+/* Retention: the options keep, keep-every and keep-within, and garbage collection after an
+ * epoch. */
 #ifndef VV_ENGINE_EPOCH_RETENTION_H
 #define VV_ENGINE_EPOCH_RETENTION_H
 
@@ -17,13 +18,13 @@ struct vv_retention {
 	} exempt; /* epochs that a restart has skipped: this session does not drop them */
 };
 
-/* Does keep-within (seconds) keep an epoch of this time? Ages are relative to the newest epoch, so a
- * lineage without a writer loses nothing. If the newest epoch is of the future, the clock was wrong,
- * and they are relative to the present. */
+/* Does keep-within (seconds) keep an epoch of this time? Ages are relative to the newest epoch, so
+ * a lineage without a writer loses nothing. If the newest epoch is of the future, the clock was
+ * wrong, and they are relative to the present. */
 bool vv_retention_is_within(uint64_t time_ns, uint64_t newest_ns, double within);
 /* bytes: the size of the epoch just written. Returns true if gc has run. */
 bool vv_retention_run(struct varve *v, uint64_t bytes);
-/* Frees the space of removed layers in steps, until a checkpoint waits. What is left is freed after
+/* Frees the space of removed layers in steps, until a checkpoint waits. The rest is freed after
  * that checkpoint. */
 void vv_retention_free_space(struct varve *v);
 /* A restart has skipped the epoch: this session does not drop it. */

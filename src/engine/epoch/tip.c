@@ -204,7 +204,8 @@ static int remove_record(const struct varve *v, uint64_t epoch)
 	return vv_store_remove(v->ctx.store, object);
 }
 
-/* The layers stay, since content that is known by now may lie in them. gc takes their space back. */
+/* The layers stay, since content that is known by now may lie in them. gc takes their space
+ * back. */
 void vv_tip_sweep(struct varve *v)
 {
 	size_t n = 0;
@@ -230,8 +231,8 @@ void vv_tip_accept(const struct vv_layer_writer *p)
 	vv_run_table_fini(v->tip.table);
 }
 
-/* The commit record is removed first, then the layer. A record without the layers of the other ranks
- * is one of a damaged epoch. So a removal that the store refuses is tried again. */
+/* The commit record is removed first, then the layer. A record without the layers of the other
+ * ranks is one of a damaged epoch. So a removal that the store refuses is tried again. */
 void vv_tip_fail(struct varve *v, uint64_t epoch)
 {
 	char object[VV_NAME_MAX];

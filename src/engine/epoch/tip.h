@@ -9,8 +9,8 @@
 int vv_tip_find_newest(struct varve *v, const char *lineage);
 /* The next checkpoint continues `epoch`. Takes ownership of the table's content. */
 void vv_tip_continue(struct varve *v, uint64_t epoch, struct vv_run_table *table);
-/* The table that a single rank has read in a restart from this epoch, if it and the eras of its
- * layers are still in memory; else NULL. */
+/* The table that a single rank has read in a restart from this epoch. NULL: the table, or the eras
+ * of its layers, are not in memory any more. */
 struct vv_run_table *vv_tip_table(const struct varve *v, uint64_t epoch);
 /* Moves that table to out. Without vv_tip_continue after it, the next checkpoint reads it again. */
 bool vv_tip_take_table(struct varve *v, uint64_t epoch, struct vv_run_table *out);

@@ -73,9 +73,9 @@ static int read_manifest(struct pack *k, const struct vv_run_table_region *r)
 	return rc == VV_ENOMEM ? rc : 0;
 }
 
-/* Blocks may be differences to those of the newest epoch. Not where several ranks pack, whose
- * layers may lie in stores of their own; nor for streams, whose files are not at hand for samples;
- * nor where reading the bases takes longer than storing the bytes. */
+/* Blocks may be differences to those of the newest epoch. Not where several ranks pack: their
+ * layers may lie in stores of their own. Not for streams: their files are not at hand for samples.
+ * Nor where reading the bases takes longer than storing the bytes. */
 static int keep_table(struct pack *k, struct vv_run_table *t)
 {
 	static const int match_levels[] = { [VV_PACK_FAST] = 3, [VV_PACK_DEFAULT] = 3, [VV_PACK_MAX] = 9 };

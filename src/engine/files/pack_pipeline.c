@@ -353,7 +353,7 @@ static int refer(struct vv_pack_pipeline *f, const struct vv_pack_buffer *s, str
 	return write_runs(f, pen, c->len, c->layer, c->pos, c->found == VV_PACK_BUFFER_PENDING);
 }
 
-/* A block that is a difference begins and ends with a block of its base, so that a reader decodes no
+/* A block that is a difference begins and ends with a block of its base. So a reader decodes no
  * block of the base twice. */
 static int follow_base(struct vv_pack_pipeline *f, const struct placer *pen)
 {

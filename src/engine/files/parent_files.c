@@ -29,8 +29,8 @@ enum {
 };
 
 /* A difference is to have at most this part of the bytes that it replaces. At the level `max` these
- * are fewer by some hundredths, so the part may be larger. A restart reads it and its
- * base: all differences together have at most the part `budget` of what is stored without. */
+ * are fewer by some hundredths, so the part may be larger. A restart reads it and its base: all
+ * differences together have at most the part `budget` of the bytes stored without them. */
 static const double worth_it[] = { [VV_PARENT_FILES_RESTART] = 0.75, [VV_PARENT_FILES_RESTART_AT_MAX] = 0.8, [VV_PARENT_FILES_SIZE] = 0.9 };
 static const double budget[] = { [VV_PARENT_FILES_RESTART] = 0.3, [VV_PARENT_FILES_RESTART_AT_MAX] = 0.32, [VV_PARENT_FILES_SIZE] = 0.3 };
 static const double uneven = 1.1;
@@ -110,7 +110,8 @@ static bool append_block(struct bases *b, const struct vv_layer_file *f, const s
 	return ok;
 }
 
-/* A block that begins or ends a little beyond a block of its base does without the neighbour: decoding that takes as long. */
+/* A block that begins or ends a little beyond a block of its base does without the neighbour:
+ * decoding that takes as long. */
 static bool append_blocks(struct bases *b)
 {
 	size_t n = b->n_blocks;
@@ -249,8 +250,9 @@ static bool add_stretch(struct vv_parent_files *p, struct bases *b, uint32_t fil
 	return ok && (!len || add_base(b, 0, 0, len));
 }
 
-/* What a restart reads and decodes of the bases' blocks beyond the bases. Most of a block is other
- * content of this epoch if little of it is a base: then it is read anyway. */
+/* May a restart read and decode the blocks of these bases? *more: the stored bytes of the blocks
+ * beyond the bases. If little of a block is a base, most of it is other content of this epoch,
+ * which is read anyway. */
 static bool is_near(const struct bases *b, double *more)
 {
 	uint64_t raw = 0;
@@ -266,7 +268,8 @@ static bool is_near(const struct bases *b, double *more)
 	return raw <= WIDE * b->len && b->raw <= (b->whole ? VV_DELTA_BASES_TIMES * b->len + VV_DELTA_BASES_MORE : LARGEST_MATCH);
 }
 
-/* Without the difference a restart would read about as many bytes as the base takes in its blocks. */
+/* Without the difference a restart would read about as many bytes as the base takes in its
+ * blocks. */
 static size_t most_that_pays(struct vv_parent_files *p, const struct parent_kind *k, const struct bases *b)
 {
 	double more, most = uneven * k->part;
@@ -405,8 +408,8 @@ static int by_folded(const void *a, const void *b)
 	return order ? order : strcmp((*x)->name, (*y)->name);
 }
 
-/* A file of the same name; else one whose name has other numbers, such as that of a step, but as
- * many equal ones as possible, such as that of a rank. */
+/* A file of the same name. Else a file whose name has other numbers, such as that of a step. It has
+ * as many equal ones as possible, such as that of a rank. */
 static size_t find_former(const struct vv_parent_files *p, const struct vv_run_table_region **sorted, const char *name)
 {
 	size_t at = vv_run_table_find(&p->table, name), first, best = p->table.n;
@@ -457,7 +460,7 @@ struct choosing { /* for one kind */
 	struct vv_err_state error;
 };
 
-/* Arrays of numbers seldom move, and looking for what did takes longer than a difference. */
+/* Arrays of numbers seldom move, and the search for a moved one takes longer than a difference. */
 static bool may_match(const struct vv_file_set_kind *k)
 {
 	return vv_delta_has_match() && (k->form.type < VV_TYPE_F32 || k->recipe.predictor == VV_PREDICT_TRAIL);
@@ -524,7 +527,8 @@ static int code_match(const struct vv_delta *how, const uint8_t *bytes, size_t n
 	return rc;
 }
 
-/* Looks for a sample in the blocks of its base. Decoding these is bounded by the bytes of the kind. */
+/* Looks for a sample in the blocks of its base. Decoding these is bounded by the bytes of the
+ * kind. */
 static int try_match(struct choosing *x, size_t i, const struct vv_file_span *s, uint64_t at, const uint8_t *bytes, size_t n)
 {
 	struct vv_delta_base v[VV_DELTA_BASES_EXTENTS];
@@ -626,7 +630,7 @@ static void run_choosing(void *arg, size_t i)
 	x->kind->delta = &mine->how;
 }
 
-/* What is stored without a difference leaves more for the others. */
+/* Kinds that are stored without a difference leave more for the others. */
 static void give_credit(struct vv_parent_files *p, const struct vv_file_set *c)
 {
 	for (size_t i = 0; i < c->n_kinds; i++)

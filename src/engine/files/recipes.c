@@ -357,7 +357,8 @@ static void add_candidate(struct recipes_candidates *c, struct vv_recipe r)
 	c->recipe[c->n++] = r;
 }
 
-/* Planes are tried at a higher level, too: it finds more repetitions, but a plane without any gets larger. */
+/* Planes are tried at a higher level, too: it finds more repetitions, but a plane without any gets
+ * larger. */
 static void add_levels(struct recipes_candidates *c, struct vv_recipe r)
 {
 	static const int8_t planes = 3;
@@ -381,8 +382,9 @@ static void add_candidates(const struct pick *p, struct recipes_candidates *c, c
 	}
 }
 
-/* Codes a block as it will be stored with each recipe; the smallest wins, and a trail or text in columns
- * only if it gains as much as the search demands. Keeps the scale of the expected ratio. */
+/* Codes a block as it will be stored, with each recipe, and takes the smallest result. A trail or
+ * text in columns wins only if it gains as much as the search demands. Keeps the scale of the
+ * expected ratio. */
 static int choose_smallest(const struct recipes_candidates *c, const struct vv_sample *block, struct vv_recipe_search *apart)
 {
 	static const double trail_worth = 0.95;

@@ -4,8 +4,8 @@
 
 #include "engine/grains/grain_sets.h"
 
-/* The new data is placed. Adds the runs of each region in grains to the layer's head: of its changes,
- * or of the complete region if the layer refers to no parent. */
+/* The new data is placed. Adds the runs of each region in grains to the layer's head: those of its
+ * changes. If the layer refers to no parent, those of the complete region. */
 int vv_grain_runs_add(struct vv_layer_writer *p);
 /* The epoch is accepted, or abandoned. */
 void vv_grain_runs_accept(struct vv_layer_writer *p);

@@ -124,8 +124,8 @@ int vv_grain_sets_check(const char *what, uint64_t grain);
 int vv_grain_sets_method(const char *name);
 /* Updates the regions of every set, and numbers their grains. */
 int vv_grain_sets_gather(struct varve *v);
-/* reopen: the knowledge of the existing sieve is not needed, and a device that lacked memory is tried
- * again. */
+/* reopen: the knowledge of the existing sieve is not needed, and a device that lacked memory is
+ * tried again. */
 int vv_grain_sets_open_sieve(struct varve *v, struct vv_set *s, bool reopen);
 /* Closes the sieve and forgets all locations. */
 void vv_grain_sets_close_sieve(struct vv_set *s);

@@ -102,8 +102,8 @@ void vv_new_data_expect(struct vv_new_data *s, const struct vv_space *space, int
 	pthread_mutex_unlock(&s->adjust.lock);
 }
 
-/* A block that cannot be made is left to the epoch that needs it. While a block of a device is freed,
- * the program's calls of the device wait: so there is a pause after each. */
+/* A block that cannot be made is left to the epoch that needs it. While a block of a device is
+ * freed, the program's calls of the device wait: so there is a pause after each. */
 static double adjust(struct vv_new_data *s, const struct vv_context *ctx)
 {
 	static const double pause = 0.02;

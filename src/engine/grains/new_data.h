@@ -55,7 +55,8 @@ void vv_new_data_expect(struct vv_new_data *s, const struct vv_space *space, int
 /* Between epochs: makes or frees one block, if there are fewer or more than wanted. Any thread may
  * call it. Returns seconds until the next step; INFINITY: nothing is left to do. */
 double vv_new_data_adjust(struct varve *v);
-/* Between these calls no block is made or freed: a restart needs the link and the memory's bandwidth. */
+/* Between these calls no block is made or freed: a restart needs the link and the memory's
+ * bandwidth. */
 void vv_new_data_pause(struct varve *v);
 void vv_new_data_resume(struct varve *v);
 /* Empties it for a new epoch. space: the origin of the data. */

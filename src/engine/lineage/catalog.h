@@ -55,8 +55,8 @@ int vv_catalog_list(const struct vv_lineage *lin, uint64_t from, struct vv_listi
 void vv_catalog_listing_fini(struct vv_listing *l);
 /* The newest committed epoch below `before`; 0 if there is none. */
 int vv_catalog_newest(const struct vv_lineage *lin, uint64_t before, uint64_t *epoch);
-/* The highest number of an epoch, a layer or a label. The next epoch is above it. A damaged record without
- * layers is ignored. */
+/* The highest number of an epoch, a layer or a label. The next epoch is above it. A damaged record
+ * without layers is ignored. */
 int vv_catalog_highest(const struct vv_lineage *lin, uint64_t *epoch);
 
 /* The location of each rank's layer in an epoch, by its record and the listing. HERE: in this

@@ -1,6 +1,6 @@
-/* Labels of epochs: names that people give to epochs. A label is an object beside the commit record,
- * and its name is the label (docs/format.md, section 2). An epoch may have several. If several
- * epochs of a lineage have the same label, it means the newest of them. */
+/* Labels of epochs: names that people give to epochs. A label is an object beside the commit
+ * record, and its name is the label (docs/format.md, section 2). An epoch may have several. If
+ * several epochs of a lineage have the same label, it means the newest of them. */
 #ifndef VV_ENGINE_LINEAGE_LABEL_H
 #define VV_ENGINE_LINEAGE_LABEL_H
 

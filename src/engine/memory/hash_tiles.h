@@ -24,8 +24,8 @@ void vv_hash_tiles_hash(struct varve *v, size_t tile, uint64_t held, struct vv_d
 /* Returns the groups of a hashed tile that need not be stored. *rc: the error of a claim that could
  * not be made. */
 uint64_t vv_hash_tiles_find_known(struct vv_layer_writer *p, size_t tile, const struct vv_digest *d, int *rc);
-/* Of the groups that a tile is to store, releases those that are known, with their copies. If all are
- * known, the tile is done. */
+/* Of the groups that a tile is to store, releases those that are known, with their copies. If all
+ * are known, the tile is done. */
 void vv_hash_tiles_drop(struct vv_store_tiles *w, size_t tile, uint64_t todo, uint64_t known);
 /* Under the tiles' lock. Notes the processor time of hashing so many groups, for
  * engine/memory/dirty.c. */

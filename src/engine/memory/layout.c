@@ -27,8 +27,8 @@ enum {
 	TILES_MAX = 64 << 10,  /* limits the memory that tiles take */
 	/* One part in so many of the memory may be used in addition to the buffer. */
 	META = 50,
-	/* Bytes of constant size: layer data held back for large writes (store/dir/dir_put.c), lists
-	 * of blocks, and the like. */
+	/* Bytes of constant size: layer data held back for large writes (store/dir/dir_put.c),
+	 * lists of blocks, and the like. */
 	FIXED = 16 << 18,
 	PER_CORE = 64 << 10,   /* the same for each core: the C library's memory for a thread */
 	/* At most one part in so many of the buffer beyond SMALL is for this constant part. */

@@ -105,8 +105,8 @@ uint64_t vv_tiles_dirty(const struct vv_tiles *t, const struct vv_region *r, siz
 uint64_t vv_tiles_todo(const struct vv_tiles *t, const struct vv_region *r, size_t tile);
 void vv_tiles_set_dirty(struct vv_tiles *t, const struct vv_region *r, size_t tile, uint64_t groups);
 void vv_tiles_set_todo(struct vv_tiles *t, const struct vv_region *r, size_t tile, uint64_t groups);
-/* The next tile that may hold unprotectable groups: the first two and the last three of a region, or
- * all. A tile of one group may be shorter than a page, and the last one may have one byte. */
+/* The next tile that may hold unprotectable groups: the first two and the last three of a region,
+ * or all. A tile of one group may be shorter than a page, and the last one may have one byte. */
 static inline size_t vv_tiles_next_unprotectable(const struct vv_region *r, size_t tile)
 {
 	size_t last = r->tracked->first_tile + r->tracked->n_tiles - 3;

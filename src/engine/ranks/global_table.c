@@ -69,7 +69,7 @@ static uint64_t bytes_of_row(const struct vv_shape *s)
 	return bytes;
 }
 
-/* What the region would be on a single rank that has all of it. */
+/* Describes the region as a single rank with all of it would declare it. */
 static int describe(const struct vv_rank_parts *p, const struct vv_head_region *first, struct vv_part_wanted *w, struct vv_distribution *whole)
 {
 	uint64_t before, total, len = vv_head_element_size(&first->shape);

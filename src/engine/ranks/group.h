@@ -45,7 +45,8 @@ struct vv_group {
 
 int vv_group_open(const struct varve_comm *plug, double patience, struct vv_group **out);
 void vv_group_close(struct vv_group *g); /* NULL is fine */
-/* Frees memory that operations of either channel used; keeps it if other ranks may still access it. */
+/* Frees memory that operations of either channel used; keeps it if other ranks may still access
+ * it. */
 void vv_group_free(const struct vv_group *g, void *p);
 
 /* Do all ranks make this call? The error names those that differ. */

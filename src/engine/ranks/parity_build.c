@@ -1,5 +1,6 @@
-/* In rounds of some stripes: each process sends the blocks that others need, computes wanted blocks of
- * the stripes that are its own, and sends them on. All processes know the plan, so nobody asks. */
+/* Works in rounds of some stripes. Each process sends the blocks that others need. It computes the
+ * wanted blocks of its own stripes, and sends them on. All processes know the plan, so nobody
+ * asks. */
 #include "engine/ranks/parity_build.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -121,8 +122,8 @@ static void flush_all(struct build *b)
 
 /* ---- a round --------------------------------------------------------------------------------- */
 
-/* A stripe of which blocks are wanted. One process computes all that are lost. So it gets each other
- * block once, and sends each result to the process that writes it. */
+/* A stripe of which blocks are wanted. One process computes all that are lost. So it gets each
+ * other block once, and sends each result to the process that writes it. */
 struct work {
 	const struct vv_parity_block *stripe;
 	uint32_t len; /* blocks move with the length of the longest */
@@ -349,8 +350,8 @@ static void free_buffers(const struct build *b, struct moves *m)
 	m->out = m->in = NULL;
 }
 
-/* Room for `need` bytes. A buffer is used again and has large pages, because a page fault takes longer
- * than the copy of a page. */
+/* Room for `need` bytes. A buffer is used again and has large pages, because a page fault takes
+ * longer than the copy of a page. */
 static int make_room(uint8_t **p, uint64_t *cap, uint64_t need)
 {
 	if (*p && need <= *cap)
@@ -480,7 +481,7 @@ static int check_layer(const struct build *b, size_t member)
 			  "another one is damaged", b->j->head.layer[member].rank, b->j->head.epoch);
 }
 
-/* Reads what was not read of a layer in this store. */
+/* Reads the remaining blocks of a layer in this store. */
 static int read_layer(struct build *b, size_t member)
 {
 	const struct vv_parity_job *j = b->j;
@@ -500,8 +501,8 @@ static int read_layer(struct build *b, size_t member)
 	return rc;
 }
 
-/* Blocks of a layer without checks were taken as they are, and parity gets the checks of its rank's
- * layer: the digest of the whole layer must be right. */
+/* Blocks of a layer without checks were not checked when they were read, and parity gets the checks
+ * of its rank's layer. So the digest of the whole layer must be right. */
 static int check_source(struct build *b, size_t member)
 {
 	const struct vv_parity_file *f = &b->file[member];

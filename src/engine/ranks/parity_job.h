@@ -45,8 +45,8 @@ unsigned vv_parity_job_sources(const struct vv_parity_job *j, const struct vv_pa
 bool vv_parity_job_is_possible(const struct vv_parity_job *j);
 /* A block of an object is damaged. */
 int vv_parity_job_add_bad(struct vv_parity_object *o, uint64_t block);
-/* The number of failure domains, any of which may be lost now. domain: of each place. -1: the set is
- * incomplete. */
+/* The number of failure domains, any of which may be lost now. domain: of each place. -1: the set
+ * is incomplete. */
 int vv_parity_job_survives(const struct vv_parity_job *j, const uint32_t *domain);
 
 #endif

@@ -193,8 +193,8 @@ static int get_names(struct vv_parity_sets *s, const uint8_t *p, size_t n, uint3
 	return rc;
 }
 
-/* The ranks of one storage node stay together. The store of the rank that has their lowest number now
- * gets their layers. */
+/* The ranks of one storage node stay together. The store of the rank that has their lowest number
+ * now gets their layers. */
 static uint32_t choose_target(void *arg, uint64_t epoch, const struct vv_parity_layer *l)
 {
 	const struct vv_group *g = ((struct vv_context *)arg)->group;
@@ -255,8 +255,8 @@ int vv_parity_ranks_rebuild(struct vv_context *ctx, const struct vv_parity_domai
 	return rc;
 }
 
-/* The sets of the epoch have all of its layers, the same `since`, and bear the losses that a new epoch
- * bears. Otherwise the result is 0. */
+/* The sets of the epoch have all of its layers, the same `since`, and bear the losses that a new
+ * epoch bears. Otherwise the result is 0. */
 static int ask_sets(const struct vv_parity_sets *s, const struct vv_parity_domains *d, uint64_t epoch, uint64_t *since)
 {
 	struct vv_parity_job *j = NULL;

@@ -24,8 +24,8 @@ int vv_parity_ranks_protect(struct vv_context *ctx, struct vv_comm *c, const str
 int vv_parity_ranks_rebuild(struct vv_context *ctx, const struct vv_parity_domains *d, uint64_t last, bool scan,
 			    struct vv_parity_report *out);
 struct vv_parity_answer {
-	/* As in the epoch's parity, or 1 for no epoch. 0: some layers from there on have no parity, or the
-	 * epoch bears fewer losses than new ones will. */
+	/* As in the epoch's parity, or 1 for no epoch. 0: some layers from there on have no parity,
+	 * or the epoch bears fewer losses than new ones will. */
 	uint64_t since;
 	uint64_t complete; /* the newest epoch with all layers and parity; 0: none */
 };

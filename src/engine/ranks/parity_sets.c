@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what there is --------------------------------------------------------------------------- */
+/* ---- present objects ------------------------------------------------------------------------- */
 
 static int add(struct vv_parity_sets *s, uint64_t layer, uint32_t ranks, uint32_t place)
 {
@@ -174,8 +174,8 @@ static int add_job(struct loader *l, struct vv_parity_head *h, struct vv_parity_
 	return rc;
 }
 
-/* From the first intact object of each set in a store. A set of other layers than the record's is left
- * from a job that wrote the same number. */
+/* From the first intact object of each set in a store. A set of other layers than the record's is
+ * left from a job that wrote the same number. */
 static int read_sets(struct loader *l, const struct vv_lineage *lin, uint64_t epoch, uint32_t place, const struct vv_commit *record)
 {
 	const struct vv_parity_sets *s = l->s;
@@ -251,8 +251,8 @@ static int get_sets(struct loader *l, const uint8_t *p, size_t n, bool recorded)
 	return rc;
 }
 
-/* All ranks learn the sets that any rank has read, in the order of the ranks. A rank without the commit
- * record cannot know which sets are out of date. */
+/* All ranks learn the sets that any rank has read, in the order of the ranks. A rank without the
+ * commit record cannot know which sets are out of date. */
 static int share_sets(struct loader *mine, int rc, struct loader *out)
 {
 	enum { MOST = 1 << 28 };
@@ -371,7 +371,8 @@ static int locate_all(struct loader *from, uint64_t epoch)
 	return rc;
 }
 
-/* The first intact commit record of the epoch in a store with objects of it; without ranks: none. */
+/* The first intact commit record of the epoch in a store with objects of it; without ranks:
+ * none. */
 static int find_record(const struct vv_parity_sets *s, uint64_t epoch, struct vv_commit *out)
 {
 	uint32_t last_place = VV_PARITY_NO_PLACE;
@@ -446,7 +447,8 @@ static bool holds(const struct vv_parity_sets *s, uint64_t layer, uint32_t place
 	return i < s->n && by_object(&s->v[i], &key) == 0;
 }
 
-/* The layers of epochs below this one. If several places hold a layer, the place of its parent counts. */
+/* The layers of epochs below this one. If several places hold a layer, the place of its parent
+ * counts. */
 static void follow_chains(struct vv_parity_sets *s, uint64_t epoch)
 {
 	for (; s->seen < s->n && vv_run_epoch(s->v[s->seen].layer) < epoch; s->seen++) {
@@ -537,9 +539,9 @@ static bool is_free(const struct vv_parity_sets *s, const struct vv_parity_job *
 	return place < s->places && s->domain[place] != VV_PARITY_NO_PLACE && !is_taken(s, j, i, s->domain[place]);
 }
 
-/* The place of the member's other object, or of the rank's layer before: a delta is read together with
- * its parents. Else the rank's own place now, or the first one in a domain that has nothing of other
- * members. So the set bears as many losses as before, if there are enough domains. */
+/* The place of the member's other object, or of the rank's layer before: a delta is read together
+ * with its parents. Else the rank's own place now, or the first one in a domain that has nothing of
+ * other members. So the set bears as many losses as before, if there are enough domains. */
 static uint32_t choose_place(const struct vv_parity_sets *s, const struct vv_parity_job *j, size_t i)
 {
 	uint32_t home, rank = j->head.layer[i].rank, parent = rank < s->n_chains ? s->chain[rank] : VV_PARITY_NO_PLACE;

@@ -1,5 +1,5 @@
-/* The parity sets of a lineage: what of them is lost, and the jobs that bring it back. The same for
- * ranks that have stores of their own, and for a process that sees all stores. */
+/* The parity sets of a lineage: their lost objects, and the jobs that make these again. The same
+ * for ranks that have stores of their own, and for a process that sees all stores. */
 #ifndef VV_ENGINE_RANKS_PARITY_SETS_H
 #define VV_ENGINE_RANKS_PARITY_SETS_H
 
@@ -18,15 +18,16 @@ struct vv_parity_sets {
 	struct vv_parity_io io;
 	struct vv_parity_holder *v; /* by epoch, layers before parity, then by rank and place */
 	size_t n, cap;
-	/* Where lost objects go: the place for a rank of the epoch, by the storage node that it had,
-	 * unless an older layer of the rank has a place. If the failure domain of either has a part of
-	 * the same set, they go to a domain that has none. */
+	/* Where lost objects go: to the place of an older layer of the rank. Without one, to the
+	 * place for a rank of the epoch, by the storage node that it had. If the failure domain of
+	 * either has a part of the same set, they go to a domain that has none. */
 	uint32_t (*target)(void *arg, uint64_t epoch, const struct vv_parity_layer *l);
 	/* After the sets of an epoch: places that lack its commit record get it. */
 	int (*spread)(void *arg, uint64_t epoch, bool rebuilt);
 	void *arg;
 	uint32_t places, *domain; /* of each place: its failure domain, or VV_PARITY_NO_PLACE */
-	/* During a rebuild, of each rank: the place of its newest layer so far, or VV_PARITY_NO_PLACE. */
+	/* During a rebuild, of each rank: the place of its newest layer so far, or
+	 * VV_PARITY_NO_PLACE. */
 	uint32_t n_chains, *chain;
 	size_t seen; /* holders that `chain` takes into account */
 };
@@ -40,7 +41,7 @@ struct vv_parity_report {
 	size_t n_lost, lost_cap;
 };
 
-/* Adds what a store holds. */
+/* Adds the objects of a store. */
 int vv_parity_sets_add(struct vv_parity_sets *s, const struct vv_listing *l, uint32_t place);
 void vv_parity_sets_sort(struct vv_parity_sets *s);
 void vv_parity_sets_fini(struct vv_parity_sets *s);
@@ -55,9 +56,9 @@ uint64_t vv_parity_sets_next(const struct vv_parity_sets *s, uint64_t epoch);
 
 /* The sets of an epoch, with all that is there. The caller ends each job, and frees the list. */
 int vv_parity_sets_load(const struct vv_parity_sets *s, uint64_t epoch, struct vv_parity_job **out, size_t *n);
-/* Writes the missing objects of all epochs up to `last`; with `scan` also those with damaged blocks.
- * Sets that cannot be made again are added to the report, and are no error. If a store fails, the
- * other sets are made all the same; the result is the first error. */
+/* Writes the missing objects of all epochs up to `last`; with `scan` also those with damaged
+ * blocks. Sets that cannot be made again are added to the report, and are no error. If a store
+ * fails, the other sets are made all the same; the result is the first error. */
 int vv_parity_sets_rebuild(struct vv_parity_sets *s, uint64_t last, bool scan, struct vv_parity_report *out);
 void vv_parity_sets_free_report(struct vv_parity_report *r);
 /* "partner", "xor:8" or "rs:6+2" */

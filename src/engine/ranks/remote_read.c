@@ -1,7 +1,7 @@
 /* Layers of this storage node are read as usual. Other bytes are requested in rounds, which limit
  * the memory. The holders of each layer are known from the lists of the storage nodes. Each rank of
  * a storage node answers a share of its requests. Bad bytes are requested from the next holder of
- * the layer, then looked up in other copies, until all are read or no copy is left. */
+ * the layer, then looked up in other copies. This ends when all are read or no copy is left. */
 #include "engine/ranks/remote_read.h"
 #include "engine/threads.h"
 #include "base/err.h"
@@ -231,8 +231,8 @@ static int by_rank(const void *a, const void *b)
 	return x->layer != y->layer ? order_number(x->layer, y->layer) : order_number(x->pos, y->pos);
 }
 
-/* The next other storage node with the layer; NULL: none is left. Without stores of their own, ranks
- * know no holders. */
+/* The next other storage node with the layer; NULL: none is left. Without stores of their own,
+ * ranks know no holders. */
 static const struct vv_holder *next_holder(const struct fetch *f, const struct vv_salvage_need *need, uint32_t *holders_tried)
 {
 	const struct vv_layer_holders *l = &f->holders;

@@ -1,5 +1,5 @@
-/* The place of each byte of one array, composed from the runs of arrays that overlap it: a part of
- * a global array from the parts that other ranks have stored. */
+/* The place of each byte of one array, composed from the runs of arrays that overlap it. For
+ * example, a part of a global array is composed from the parts that other ranks have stored. */
 #ifndef VV_ENGINE_READ_COMPOSE_H
 #define VV_ENGINE_READ_COMPOSE_H
 

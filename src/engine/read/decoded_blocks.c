@@ -69,7 +69,8 @@ static struct vv_decoded_block *take_unused(struct vv_decoded_blocks *d)
 	return x;
 }
 
-/* Called with the lock held. *bytes: memory of a removed block, if one was as long; NULL: of none. */
+/* Called with the lock held. *bytes: memory of a removed block, if one was as long; NULL: of
+ * none. */
 static bool make_room(struct vv_decoded_blocks *d, size_t len, uint8_t **bytes)
 {
 	struct vv_decoded_block *unused;
@@ -139,8 +140,8 @@ static void decode_unlocked(struct vv_decoded_blocks *d, struct vv_decoded_block
 	pthread_cond_broadcast(&d->change);
 }
 
-/* Decodes one of the blocks after b, which is being decoded by another thread: this thread would wait
- * for it, and most layers are read in their order. Called with the lock held, before and after. */
+/* Decodes one of the blocks after b while another thread decodes b: this thread would wait for it.
+ * Most layers are read in their order. Called with the lock held, before and after. */
 static bool decode_ahead(struct vv_decoded_blocks *d, size_t i, size_t b)
 {
 	const struct vv_blocks *blocks = &d->layers->file[i]->blocks;

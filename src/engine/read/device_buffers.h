@@ -43,9 +43,9 @@ struct vv_device_buffers {
 	struct vv_err_state error;
 };
 
-/* Begins to open it, for wants of up to `len` bytes together; memory: permitted device memory. d starts
- * empty, and must not move. Nothing is begun where the space takes no rooms, or with too little
- * memory. */
+/* Begins to open it, for wants of up to `len` bytes together; memory: permitted device memory. d
+ * starts empty, and must not move. Nothing is begun where the space takes no rooms, or with too
+ * little memory. */
 void vv_device_buffers_begin(struct vv_device_buffers *d, struct vv_pool *pool, const struct vv_space *space, int device, uint64_t memory, uint64_t len);
 /* For benchmarks: other sizes for buffers that are begun from now on; NULL: the default ones.
  * Buffers begun before are unchanged. */

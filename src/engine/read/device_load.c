@@ -325,7 +325,7 @@ static void await_rooms(struct device_load *f)
 	} while (r && !atomic_load(&f->failed));
 }
 
-/* Bytes for decoded blocks: at most twice what is wanted, and a part of the available memory. */
+/* Bytes for decoded blocks: at most twice the wanted bytes, and a part of the available memory. */
 static uint64_t decoded_bytes(const struct device_load *f)
 {
 	enum { PART = 8 };

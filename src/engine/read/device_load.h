@@ -17,11 +17,11 @@ struct vv_device_load_want {
 
 /* `left` gets the parts of the want, as offsets in the region, that the host must read, check and
  * copy. These are bytes without digests that the space supports, bytes that did not match, and
- * compressed bytes for whose blocks there was no memory. It begins empty. After a failure the buffers are unusable.
- * If `unmerged` is given, the want's runs are not used. The tables need not be read or merged
- * before: that is done for each stretch in turn. Errors of the tables or of their layers make
- * `left` longer, and are no failure. VV_DEVICE_LOAD_MERGE_FIRST: they name too many layers, of
- * which perhaps few are needed; nothing was done. */
+ * compressed bytes for whose blocks there was no memory. It begins empty. After a failure the
+ * buffers are unusable. If `unmerged` is given, the want's runs are not used. The tables need not
+ * be read or merged before: that is done for each stretch in turn. Errors of the tables or of their
+ * layers make `left` longer, and are no failure. VV_DEVICE_LOAD_MERGE_FIRST: they name too many
+ * layers, of which perhaps few are needed; nothing was done. */
 enum { VV_DEVICE_LOAD_MERGE_FIRST = 1 };
 int vv_device_load_read(const struct vv_lineage *lin, struct vv_pool *pool, struct vv_device_buffers *buffers, const struct vv_device_load_want *want, size_t n);
 

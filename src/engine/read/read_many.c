@@ -106,7 +106,8 @@ size_t vv_read_many_files(size_t most, size_t descriptors_each)
 	return n < most ? n : most;
 }
 
-/* A layer with bases keeps one more descriptor (engine/lineage/base_layers.c), and opens another one for the time of a read. */
+/* A layer with bases keeps one more descriptor (engine/lineage/base_layers.c), and opens another
+ * one for the time of a read. */
 static size_t layers_at_once(void)
 {
 	size_t n = free_descriptors() / 4;

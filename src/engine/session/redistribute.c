@@ -181,8 +181,8 @@ static bool is_one_host(const struct vv_group *g)
 }
 
 /* Where ranks of several hosts need parts of the same blocks, each block is read by one rank, which
- * sends the others their bytes. The ranks of one host share the page cache: it is faster to read
- * there what another rank has read, too. */
+ * sends the others their bytes. The ranks of one host share the page cache, where a block that
+ * another rank has read is read faster. */
 static int choose_reader(struct redistribution *d, int rc, bool *once)
 {
 	struct vv_group *g = d->v->ctx.group;

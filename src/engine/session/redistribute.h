@@ -1,4 +1,5 @@
-/* A restart from an epoch that another number of ranks wrote, or the same number with other parts. */
+/* A restart from an epoch that another number of ranks wrote, or the same number with other
+ * parts. */
 #ifndef VV_ENGINE_SESSION_REDISTRIBUTE_H
 #define VV_ENGINE_SESSION_REDISTRIBUTE_H
 

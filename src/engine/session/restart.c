@@ -160,7 +160,8 @@ static int plan(struct varve *v, const struct vv_run_table *t, struct vv_want *w
 	return rc ? rc : vv_threads_start(&v->ctx);
 }
 
-/* The next checkpoint stores complete tables, since no layer of this epoch has this rank's parts. */
+/* The next checkpoint stores complete tables, since no layer of this epoch has this rank's
+ * parts. */
 static int read_parts(struct varve *v, uint64_t epoch, uint32_t ranks)
 {
 	uint64_t era = 0;
@@ -288,8 +289,8 @@ static int restart_epoch(struct varve *v, uint64_t epoch)
 	int rc = want && copied ? 0 : VV_ENOMEM;
 
 	vv_run_table_fini(v->view); /* it belongs to forgotten state */
-	/* A program may restart twice: first to find the epoch, then with its regions declared. A head
-	 * never changes, so the table and the eras of its layers stay valid. */
+	/* A program may restart twice: first to find the epoch, then with its regions declared. A
+	 * head never changes, so the table and the eras of its layers stay valid. */
 	if (!vv_tip_take_table(v, epoch, &t))
 		vv_provenance_forget(&v->ctx.lineage);
 	if (rc == 0 && v->rehearse->last)
@@ -523,9 +524,9 @@ static int check_here(const struct varve *v, const struct vv_runs *runs)
 	return rc;
 }
 
-/* Finds the table of an epoch, or loads it into v->view. A head never changes, and only this session
- * drops epochs while it has the lineage. So the last table is valid until the next checkpoint.
- * Programs ask for thousands of regions, one by one. */
+/* Finds the table of an epoch, or loads it into v->view. A head never changes, and only this
+ * session drops epochs while it has the lineage. So the last table is valid until the next
+ * checkpoint. Programs ask for thousands of regions, one by one. */
 static int view_epoch(struct varve *v, uint64_t epoch, enum vv_run_table_runs runs, struct vv_run_table **out)
 {
 	int rc;

@@ -35,8 +35,8 @@
 #include <unistd.h>
 #include <varve/varve_comm.h>
 
-/* A relative path of the statistics file or the metrics is resolved when the session is opened, like
- * that of the store. */
+/* A relative path of the statistics file or the metrics is resolved when the session is opened,
+ * like that of the store. */
 static int place(struct vv_conf *conf, const char *option)
 {
 	const char *path = vv_conf_text(conf, option);

@@ -1,6 +1,7 @@
 /* Each tier has a thread with the lowest priority. It sleeps until an epoch is due, and copies it.
- * With a nearest store that the ranks share, a newer due epoch takes the place of an older one, and a
- * failed copy is tried again with the next epoch. Otherwise tiers_ranks.c decides what is due.
+ * With a nearest store that the ranks share, a newer due epoch takes the place of an older one. A
+ * failed copy is tried again with the next epoch. Otherwise tiers_ranks.c decides which epoch is
+ * due.
  *
  * The threads use handles of their own for both stores, since the session's may be reading. */
 #include "engine/tiers/tiers.h"
@@ -539,8 +540,8 @@ static void begin_closing(struct vv_tiers *t)
 	vv_tiers_unlock(t, &mask);
 }
 
-/* Rank 0 waits for the layers of the others. They wait for a shorter time, so that it learns of their
- * failures first. Both end before the time limit of the next operation among the ranks. */
+/* Rank 0 waits for the layers of the others. They wait for a shorter time, so that it learns of
+ * their failures first. Both end before the time limit of the next operation among the ranks. */
 static void finish_local(struct varve *v, bool together, double end)
 {
 	double now = vv_clock_s();

@@ -30,7 +30,7 @@ struct vv_tier {
 	uint64_t last_due; /* the interval `every` counts from it */
 	uint64_t copying;
 	bool failed;     /* the copy has failed since the last epoch */
-	struct vv_reachable due_layers; /* of ranks with stores of their own: what this one copies of `due` */
+	struct vv_reachable due_layers; /* of ranks with stores of their own: the layers of `due` that this rank copies */
 	bool has_due_layers; /* which the thread has not taken over yet */
 	double idle_since; /* no rank but rank 0 copies anything since; 0: one does */
 	double ended, cost; /* of the last copy */

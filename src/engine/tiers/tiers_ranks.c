@@ -15,8 +15,8 @@
 /* Seconds between two looks for the layers of the other storage nodes. */
 #define PAUSE_LEAST 0.02
 #define PAUSE_MOST 4.0
-/* Seconds that rank 0 waits for layers while no other rank copies any. A client of NFS may show an old
- * folder for 60 s. */
+/* Seconds that rank 0 waits for layers while no other rank copies any. A client of NFS may show an
+ * old folder for 60 s. */
 #define IDLE_MOST 90.0
 
 /* ---- the plan -------------------------------------------------------------------------------- */
@@ -46,8 +46,8 @@ struct vv_tiers_fate vv_tiers_ranks_fate(const struct varve *v)
 	return f;
 }
 
-/* The caller holds the lock. The next epoch is due in place of the one that is given up. A thread that
- * waits for the layers of that one sees that it is no longer due. */
+/* The caller holds the lock. The next epoch is due in place of the one that is given up. A thread
+ * that waits for the layers of that one sees that it is no longer due. */
 static void give_up(struct vv_tier *r)
 {
 	r->due = 0;
@@ -111,7 +111,7 @@ void vv_tiers_ranks_follow(struct varve *v, uint64_t epoch, const struct vv_tier
 	t->planned = p->due ? epoch : 0;
 }
 
-/* ---- who copies what ------------------------------------------------------------------------- */
+/* ---- the layers of each rank ----------------------------------------------------------------- */
 
 /* Layers that no thread has taken over belong to an epoch that was given up. */
 static void set_due(struct vv_tier *r, uint64_t epoch, struct vv_reachable *layers)
@@ -296,8 +296,8 @@ struct waiting {
 	bool gave_up;
 };
 
-/* Has the epoch been given up? If no other rank copies, the layers that are not there will not come:
- * they were removed. */
+/* Has the epoch been given up? If no other rank copies, the layers that are not there will not
+ * come: they were removed. */
 static bool is_given_up(struct waiting *w)
 {
 	struct vv_tier *r = w->tier;

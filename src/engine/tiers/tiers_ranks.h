@@ -1,6 +1,6 @@
-/* Tiers of ranks that have stores of their own. Rank 0 plans which epochs are due. All ranks find out
- * which layers each storage node is to copy of them. When the layers of all nodes are in the tier,
- * rank 0 commits the epoch there. */
+/* Tiers of ranks that have stores of their own. Rank 0 plans which epochs are due. All ranks find
+ * out which layers each storage node is to copy of them. When the layers of all nodes are in the
+ * tier, rank 0 commits the epoch there. */
 #ifndef VV_ENGINE_TIERS_TIERS_RANKS_H
 #define VV_ENGINE_TIERS_TIERS_RANKS_H
 
@@ -25,14 +25,14 @@ struct vv_tiers_fate { /* a bit for each tier */
 /* Do all ranks reach the same store as each tier? Called by all, when they open the session. */
 int vv_tiers_ranks_check(struct varve *v);
 struct vv_tiers_fate vv_tiers_ranks_fate(const struct varve *v);
-/* Called by rank 0 when it commits the epoch. Nothing is due for a tier before the previous epoch is
- * there, or is given up because a rank has failed. So all ranks copy the same epochs. */
+/* Called by rank 0 when it commits the epoch. Nothing is due for a tier before the previous epoch
+ * is there, or is given up because a rank has failed. So all ranks copy the same epochs. */
 void vv_tiers_ranks_plan(struct varve *v, uint64_t epoch, const struct vv_tiers_fate *others, struct vv_tiers_plan *out);
 bool vv_tiers_ranks_needs(const struct vv_tiers_plan *p, uint64_t epoch);
 /* Called by all ranks once the epoch is committed, before old ones are dropped. */
 void vv_tiers_ranks_follow(struct varve *v, uint64_t epoch, const struct vv_tiers_plan *p);
-/* Called by all ranks after that, in the background or in the next call that all make: tells each node
- * which layers it copies. */
+/* Called by all ranks after that, in the background or in the next call that all make: tells each
+ * node which layers it copies. */
 void vv_tiers_ranks_assign(struct varve *v);
 /* The same for the epochs that earlier sessions have not copied. */
 void vv_tiers_ranks_assign_first(struct varve *v);

@@ -11,8 +11,8 @@
 #include "engine/upkeep/copy_lineage.h"
 #include <inttypes.h>
 
-/* No store can have a newer epoch than one that this session has written, nor than the nearest store
- * if all sessions of the lineage share it. */
+/* No store can have a newer epoch than one that this session has written. Nor than the nearest
+ * store, if all sessions of the lineage share it. */
 static int is_newest_here(struct varve *v)
 {
 	uint64_t epoch = 0;
@@ -88,7 +88,7 @@ static int copy_back(struct varve *v, struct vv_tier *r, uint64_t epoch)
 	return vv_err_context(rc, "epoch %" PRIu64 " of '%s' is not brought back from tier '%s'", epoch, v->ctx.lineage.name, r->set->url);
 }
 
-/* What is wrong with an epoch that no tier could give: one that cannot be reached may have it. */
+/* The error of an epoch that no tier could give. A tier that cannot be reached may have it. */
 static int judge(struct varve *v, uint64_t epoch, const struct vv_err_state *first)
 {
 	struct vv_tiers *t = vv_tiers_of(v);

@@ -1,5 +1,6 @@
-/* Blocks that are needed in full are copied unchanged, also those that are differences to others. Of
- * other blocks the needed extents are decoded, gathered and compressed again. Positions never change, so references stay valid. */
+/* Blocks that are needed in full are copied unchanged, also those that are differences to others.
+ * Of other blocks the needed extents are decoded, gathered and compressed again. Positions never
+ * change, so references stay valid. */
 #include "engine/upkeep/compact.h"
 #include "base/err.h"
 #include "base/log.h"

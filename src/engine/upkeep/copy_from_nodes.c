@@ -71,7 +71,7 @@ static const struct vv_digest *head_of(const struct vv_commit *c, uint64_t layer
 	return vv_run_epoch(layer) == c->epoch && vv_run_rank(layer) < c->n_ranks ? &c->rank[vv_run_rank(layer)].head : NULL;
 }
 
-/* ---- a storage node's layers ------------------------------------------------------------------- */
+/* ---- a storage node's layers ----------------------------------------------------------------- */
 
 static void note_failure(struct nodes_copier *k, int rc)
 {
@@ -145,7 +145,7 @@ int vv_copy_from_nodes_run(const struct vv_copy_request *q, uint64_t epoch, cons
 	return rc;
 }
 
-/* ---- the commit -------------------------------------------------------------------------------- */
+/* ---- the commit ------------------------------------------------------------------------------ */
 
 /* Are the epoch's own layers there? */
 static bool has_own_layers(const struct nodes_copier *k)
@@ -210,8 +210,8 @@ static int sweep(const struct nodes_copier *k)
 	return rc ? rc : vv_catalog_each_folder(&k->to, vv_store_sweep);
 }
 
-/* Under the lock. Once all is there, all nodes have finished, so unfinished files are of copies that
- * were killed. */
+/* Under the lock. Once all is there, all nodes have finished, so unfinished files are of copies
+ * that were killed. */
 static int commit_whole(struct nodes_copier *k, struct vv_lock *lock, bool *whole)
 {
 	int rc;

@@ -1,6 +1,6 @@
 /* Copies an epoch of ranks with stores of their own to a store that all of them reach. The storage
- * nodes copy their layers side by side, without a lock, which the layers do not need: nothing refers
- * to them until one rank, under the lock, finds all of them and commits the epoch. */
+ * nodes copy their layers side by side, without a lock. The layers need none: nothing refers to
+ * them until one rank, under the lock, finds all of them and commits the epoch. */
 #ifndef VV_ENGINE_UPKEEP_COPY_FROM_NODES_H
 #define VV_ENGINE_UPKEEP_COPY_FROM_NODES_H
 

@@ -1,6 +1,6 @@
 /* Epochs are copied in sets, ascending: first all layers that the set needs, on several threads,
  * then the commit records in order. If a layer of a set is damaged, its epochs are copied one by
- * one, so that the damage concerns only the epochs that need the layer.
+ * one. So the damage concerns only the epochs that need the layer.
  *
  * An epoch whose commit record is the same in both stores is complete at the destination. So only
  * the other epochs are examined, and a second run costs little. */

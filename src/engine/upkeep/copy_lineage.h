@@ -42,12 +42,12 @@ struct vv_copy_report {
 
 /* Takes the lock of the lineage at the destination. Objects that are there are not copied again. A
  * commit record is copied after all layers that the epoch needs, so a crash leaves no incomplete
- * epoch. A writer may work in the source: epochs that it drops meanwhile are not copied, unless they
- * were named (VV_ENOENT). Damage is reported by `tell`; the other epochs are copied. VV_EMISMATCH:
- * the destination has another lineage of this name, or both copies have continued. */
+ * epoch. A writer may work in the source: epochs that it drops meanwhile are not copied, unless
+ * they were named (VV_ENOENT). Damage is reported by `tell`; the other epochs are copied.
+ * VV_EMISMATCH: the destination has another lineage of this name, or both copies have continued. */
 int vv_copy_lineage_run(const struct vv_copy_request *q, struct vv_copy_report *out);
-/* Copies one epoch whole, by a request without ranges and `tell`. VV_EDAMAGED: it is damaged. *copied: the
- * destination did not have it before. */
+/* Copies one epoch whole, by a request without ranges and `tell`. VV_EDAMAGED: it is damaged.
+ * *copied: the destination did not have it before. */
 int vv_copy_lineage_epoch(const struct vv_copy_request *q, uint64_t epoch, bool *copied);
 
 /* The errors of a copy: the destination has another lineage of this name, or another epoch of this

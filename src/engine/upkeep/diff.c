@@ -17,7 +17,8 @@ struct differ {
 	struct vv_diff_region out;
 };
 
-/* A number with a sign, an exponent and a mantissa. With `finite` it has no infinities, and one NaN. */
+/* A number with a sign, an exponent and a mantissa. With `finite` it has no infinities, and one
+ * NaN. */
 static double small_number(unsigned v, unsigned exponent, unsigned mantissa, bool finite)
 {
 	unsigned top = (1u << exponent) - 1, e = v >> mantissa & top, m = v & ((1u << mantissa) - 1);

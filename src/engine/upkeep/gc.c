@@ -132,7 +132,7 @@ static int keep_number(const struct vv_lineage *lin, const struct vv_reachable_l
 	return rc == VV_EDAMAGED ? 0 : rc;
 }
 
-/* ---- layers under parity ---------------------------------------------------------------------- */
+/* ---- layers under parity --------------------------------------------------------------------- */
 
 static bool has_parity(const struct vv_listing *l, uint64_t epoch)
 {

@@ -15,8 +15,8 @@ struct vv_gc_report {
 	/* minimum for the live epochs: their blocks and all heads they use */
 	uint64_t bytes_needed;
 	size_t removed, rewritten, kept;    /* layers */
-	/* Layers under parity, which stay as they are, of epochs from `since` on (set by the caller), and
-	 * the part of them that is needed. */
+	/* Layers under parity, which stay as they are, of epochs from `since` on (set by the
+	 * caller), and the part of them that is needed. */
 	uint64_t since, whole_bytes, whole_needed;
 	struct vv_gc_unfinished unfinished; /* removed, too */
 };
@@ -28,8 +28,8 @@ int vv_gc_find_unfinished(const struct vv_lineage *lin, uint64_t from, struct vv
 enum vv_gc_effort {
 	VV_GC_DRY_RUN,  /* nothing is changed; the report gives the result of VV_GC_THOROUGH */
 	VV_GC_THOROUGH, /* layers are rewritten that become an eighth smaller */
-	/* While a program runs: layers are rewritten that become half as large, so little is written
-	 * twice. */
+	/* While a program runs: layers are rewritten that become half as large, so little is
+	 * written twice. */
 	VV_GC_CHEAP,
 };
 

@@ -418,7 +418,8 @@ static int check_caches(struct verifier *v)
 	return rc;
 }
 
-/* All of the lineage, or of the one epoch. Damage affects no epoch: their layers are checked, too. */
+/* All of the lineage, or of the one epoch. Damage affects no epoch: their layers are checked,
+ * too. */
 static int check_parity(struct verifier *v, const struct vv_listing *live)
 {
 	int rc = 0;

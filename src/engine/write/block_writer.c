@@ -2,8 +2,8 @@
  * them in order. While that thread waits for the sink, the pool continues to hash and compress.
  * Plain bytes are written from their own memory, without a copy, if they stay unchanged. A store
  * that writes several blocks at the same time needs them aligned; if they are not, they are copied
- * while they are checked. A chunk counts as stored with its last block. So a block that ends inside a
- * chunk is written in order. With `on_caller` there is one block and no thread. */
+ * while they are checked. A chunk counts as stored with its last block. So a block that ends inside
+ * a chunk is written in order. With `on_caller` there is one block and no thread. */
 #include "engine/write/block_writer.h"
 #include "engine/write/codec_choice.h"
 #include "engine/write/delta_source.h"
@@ -570,8 +570,8 @@ static void *write_blocks(void *arg)
 	return NULL;
 }
 
-/* Called with the block that was just filled. Without compression a ring may have more blocks, since
- * they need no memory. It changes its size when nothing is in progress. */
+/* Called with the block that was just filled. Without compression a ring may have more blocks,
+ * since they need no memory. It changes its size when nothing is in progress. */
 static void resize_ring(struct vv_block_writer *f)
 {
 	struct block_writer *b;

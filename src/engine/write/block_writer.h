@@ -61,8 +61,8 @@ int vv_block_writer_take(struct vv_block_writer *f, uint8_t **slab, size_t room,
 int vv_block_writer_set_codec(struct vv_block_writer *f, const struct vv_codec *codec, const struct vv_recipe *how, size_t block);
 /* While `plain`, blocks are stored as they are: the program waits for them. */
 int vv_block_writer_set_plain(struct vv_block_writer *f, bool plain);
-/* Until the next call of vv_block_writer_set_codec, blocks are stored as such differences where that
- * pays; NULL: they are not. The options have a source. */
+/* Until the next call of vv_block_writer_set_codec, blocks are stored as such differences where
+ * that pays; NULL: they are not. The options have a source. */
 void vv_block_writer_set_delta(struct vv_block_writer *f, const struct vv_delta *how);
 /* Would n more bytes be taken without waiting for the sink? */
 bool vv_block_writer_has_room(struct vv_block_writer *f, size_t n);

@@ -26,8 +26,8 @@ struct vv_index_cache {
 	struct vv_layer_file *open;  /* the layer that was read last */
 };
 
-/* Uses only layers of this kind of digest, and of epochs from `oldest` on. Loads the needed entries, as far as they exist, and up
- * to `room` others: those of the newest layers. */
+/* Uses only layers of this kind of digest, and of epochs from `oldest` on. Loads the needed
+ * entries, as far as they exist, and up to `room` others: those of the newest layers. */
 int vv_index_cache_load(const struct vv_lineage *lin, uint32_t rank, uint8_t digest_kind, uint64_t oldest, size_t room,
 			const struct vv_needed_entries *needs, struct vv_index_cache *out);
 void vv_index_cache_fini(struct vv_index_cache *h);

@@ -62,8 +62,8 @@ static void check_rights(struct vv_check *c)
 		vv_check_report(c, true, "%s", vv_err_last());
 }
 
-/* Finds the first error in what criu says, without its position in criu's source: the later ones
- * are its consequences. */
+/* Finds the first error in criu's output, without its position in criu's source. The later ones are
+ * its consequences. */
 static const char *find_error(char *text)
 {
 	const char *found = NULL;
@@ -77,7 +77,7 @@ static const char *find_error(char *text)
 	return found ? found : "'criu check' fails and says nothing";
 }
 
-/* An older criu does not know what a newer kernel has. */
+/* An older criu does not know features of a newer kernel. */
 static bool is_about_kernel(const char *error)
 {
 	return strstr(error, "vdso") || strstr(error, "kerndat") || strstr(error, "kernel");

@@ -304,7 +304,8 @@ static bool is_criu_in(const char *folder, pid_t pid)
 	return false;
 }
 
-/* A process that criu rebuilds has its own command line before it runs, and waits for criu for ever. */
+/* A process that criu rebuilds has its own command line before it runs, and waits for criu for
+ * ever. */
 static bool kill_with_children(pid_t pid)
 {
 	struct vv_process_tree t = { 0 };

@@ -97,7 +97,7 @@ static inline const struct vv_interpose_table *vv_wrap_enter(uintptr_t p, size_t
 	const struct vv_interpose_table *engine = ENGINE;
 	if (p == 0 || n == 0)
 		return NULL;
-	/* Hides both from the compiler: it would warn that begin_call reads what is not set yet. */
+	/* Hides both from the compiler: it would warn that begin_call reads unset memory. */
 	__asm__("" : "+r"(p), "+r"(frame));
 	int saved = errno;
 	engine->begin_call((const void *)p, n < UINTPTR_MAX - p ? n : UINTPTR_MAX - p, (const void *)frame, drop_left);
@@ -121,8 +121,8 @@ void vv_wrap_open_now(void);
 #define VV_WRAP_JOIN_(a, b) a##b
 #define VV_WRAP_JOIN(a, b) VV_WRAP_JOIN_(a, b)
 
-/* Until the end of the block the kernel may write [p, p+n), a call's only range. A cleanup also runs
- * when the thread is cancelled in the call: so these files are compiled with -fexceptions. */
+/* Until the end of the block the kernel may write [p, p+n), a call's only range. A cleanup also
+ * runs when the thread is cancelled in the call: so these files are compiled with -fexceptions. */
 #define WRITES(p, n)                                                                                                   \
 	__attribute__((cleanup(vv_wrap_leave), unused)) const struct vv_interpose_table *VV_WRAP_JOIN(                 \
 		entered_, __LINE__) = vv_wrap_enter((uintptr_t)(p), n, (uintptr_t)&VV_WRAP_JOIN(entered_, __LINE__), true)

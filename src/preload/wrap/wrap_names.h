@@ -1,5 +1,5 @@
-/* The only list of the C library's functions that libvarve_interpose.so interposes. The exports, the
- * lookups at start and the required cases of tests/preload come from this list. There are four
+/* The only list of the C library's functions that libvarve_interpose.so interposes. The exports,
+ * the lookups at start and the required cases of tests/preload come from this list. There are four
  * kinds. VV_WRAP_WRITES fill memory of the caller (test_wrap.c). VV_WRAP_MASKS set a thread's
  * blocked signals or the action of a signal (test_wrap_masks.c). VV_WRAP_BOTH do both.
  * VV_WRAP_FREES release memory (test_wrap_free.c).

@@ -68,7 +68,8 @@ struct vv_store {
 	struct vv_store_attachment *attachments;
 };
 
-/* The part that all backends share. Init copies the url and takes the limit; fini ends the attachments. */
+/* The part that all backends share. Init copies the url and takes the limit; fini ends the
+ * attachments. */
 int vv_backend_init(struct vv_store *s, const struct vv_store_ops *ops, const char *url,
 		    const struct vv_store_options *opt);
 void vv_backend_fini(struct vv_store *s);

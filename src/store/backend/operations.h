@@ -18,7 +18,8 @@ struct vv_lock_holder;
 struct vv_names;
 struct vv_pending_write;
 
-/* How a range will be read: in small pieces all over; soon; most of its mapping, in large pieces. */
+/* How a range will be read: in small pieces all over; soon; most of its mapping, in large
+ * pieces. */
 enum vv_store_advice { VV_STORE_SCATTERED, VV_STORE_SOON, VV_STORE_MAPPED };
 
 /* Several objects in one file: see vv_store_bundle_make. */
@@ -45,8 +46,8 @@ struct vv_lock_ops {
 struct vv_store_ops {
 	int (*put_open)(struct vv_store *s, const char *name, uint64_t size_hint, struct vv_put **out);
 	int (*put_write)(struct vv_put *p, const struct iovec *iov, int n);
-	/* The same without waiting; vv_backend_write_ended reports the end. An error after the return
-	 * is one of the next call for the object. May be NULL. */
+	/* The same without waiting; vv_backend_write_ended reports the end. An error after the
+	 * return is one of the next call for the object. May be NULL. */
 	int (*put_submit)(struct vv_put *p, const struct iovec *iov, int n, struct vv_pending_write *w);
 	/* Both end the put and free it, even on error. */
 	int (*put_commit)(struct vv_put *p);

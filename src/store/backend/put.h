@@ -13,7 +13,8 @@ struct vv_put { /* an object being written; a backend embeds it first */
 	struct vv_store *store;
 	char *name;
 	uint64_t written;
-	/* put_submit takes bytes whose addresses, lengths and position are multiples of this; 0: none. */
+	/* put_submit takes bytes whose addresses, lengths and position are multiples of this; 0:
+	 * none. */
 	size_t unit;
 };
 

@@ -1,4 +1,5 @@
-/* The measured throughput of a store, for the choice of a codec. The newest GiB has the most weight. */
+/* The measured throughput of a store, for the choice of a codec. The newest GiB has the most
+ * weight. */
 #ifndef VV_STORE_BACKEND_THROUGHPUT_H
 #define VV_STORE_BACKEND_THROUGHPUT_H
 

@@ -36,7 +36,8 @@ void vv_dir_cut_fini(struct vv_dir *d)
 }
 
 /* The kernel grants such a lease only if no other descriptor or mapping of the file exists, and if
- * the file system has leases. If a process opens the file meanwhile, the signal is an ignored one. */
+ * the file system has leases. If a process opens the file meanwhile, the signal is an ignored
+ * one. */
 bool vv_dir_cut_is_only_ours(int fd)
 {
 	return fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_WRLCK) == 0 && fcntl(fd, F_SETLEASE, F_UNLCK) == 0;

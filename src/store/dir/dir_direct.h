@@ -1,5 +1,5 @@
-/* Reads and writes files past the page cache (O_DIRECT). Bytes to be written are gathered in aligned
- * buffers, and several threads write the buffers at the same time. */
+/* Reads and writes files past the page cache (O_DIRECT). Bytes to be written are gathered in
+ * aligned buffers, and several threads write the buffers at the same time. */
 #ifndef VV_STORE_DIR_DIR_DIRECT_H
 #define VV_STORE_DIR_DIR_DIRECT_H
 

@@ -5,8 +5,8 @@
 #include "store/dir/dir_priv.h"
 
 int vv_dir_list(struct vv_store *s, const char *dir, struct vv_names *out);
-/* Calls fn for each entry of a folder on the disk, "." and ".." among them, until it fails. An absent
- * folder has none. */
+/* Calls fn for each entry of a folder on the disk, "." and ".." among them, until it fails. An
+ * absent folder has none. */
 int vv_dir_list_each(const char *path, int (*fn)(void *arg, int dirfd, const char *name), void *arg);
 
 #endif

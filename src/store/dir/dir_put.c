@@ -250,7 +250,7 @@ static int allocate(struct dir_put *p, uint64_t end)
 	if (rc < 0 && vv_dir_spare_made_room(vv_dir_of(p->base.store), errno))
 		rc = allocate_step(p, step);
 	if (rc < 0 && is_full(errno) && step > least) {
-		/* all written bytes lie before it; what is left of the step is given back */
+		/* all written bytes lie before it; the rest of the step is given back */
 		fs->truncate(fs, p->fd, (off_t)p->allocated);
 		p->hint = end;
 		step = least;

@@ -1,13 +1,13 @@
-/* A spare file lies in the folder of its object under a name of unfinished objects, so the next
- * writer of the lineage removes those of a dead process. The name ends like the object's (".r3.layer"),
- * so of the processes that share a folder each takes the files of its own rank, whichever process
- * has removed the object. It gets this name only when the removal is durable: else the object could
- * come back after a power failure, with the bytes of another one.
+/* A spare file lies in the folder of its object under a name of unfinished objects. So the next
+ * writer of the lineage removes those of a dead process. The name ends like the object's
+ * (".r3.layer"). So each of the processes that share a folder takes the files of its own rank,
+ * whichever process has removed the object. It gets this name only when the removal is durable.
+ * Else the object could come back after a power failure, with the bytes of another one.
  *
- * A file that is still open elsewhere is not kept, nor written again: a reader may have mapped it, and
- * takes a file with another name for a changed one. Only a reader on another host can see new bytes in a
- * removed object. It finds that the checksum is wrong and the epoch's record is gone, as for a removed
- * member of a bundle. */
+ * A file that is still open elsewhere is not kept, nor written again: a reader may have mapped it.
+ * The reader takes a file with another name for a changed one. Only a reader on another host can
+ * see new bytes in a removed object. It finds that the checksum is wrong and the epoch's record is
+ * gone, as for a removed member of a bundle. */
 #include "store/dir/dir_spare.h"
 #include "base/err.h"
 #include "base/mem.h"

@@ -14,8 +14,8 @@ int vv_dir_spare_keep(struct vv_dir *d, const char *path, bool *kept);
 /* Opens a spare file for the object `path` of about `expected` bytes, and gives it the name tmp.
  * *size: the size of that file. -1: there is none that fits. */
 int vv_dir_spare_take(struct vv_dir *d, const char *path, const char *tmp, uint64_t expected, uint64_t *size);
-/* After a failure with this errno: does a second attempt find more space on the disk? If it is full,
- * all spare files and the rest of removed ones are freed. errno stays as it was. */
+/* After a failure with this errno: does a second attempt find more space on the disk? If it is
+ * full, all spare files and the rest of removed ones are freed. errno stays as it was. */
 bool vv_dir_spare_made_room(struct vv_dir *d, int errnum);
 /* Tests: the size from which files are kept. */
 void vv_dir_spare_set_least(uint64_t bytes);

@@ -1,5 +1,5 @@
-/* A directory store in shared memory, ram:NAME. It survives the program and is lost when the machine
- * is switched off. Each user has a folder, /dev/shm/varve-UID, which others cannot read. */
+/* A directory store in shared memory, ram:NAME. It survives the program and is lost when the
+ * machine is switched off. Each user has a folder, /dev/shm/varve-UID, which others cannot read. */
 #ifndef VV_STORE_DIR_SHM_H
 #define VV_STORE_DIR_SHM_H
 

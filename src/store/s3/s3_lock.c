@@ -258,8 +258,8 @@ int vv_s3_lock(struct vv_store *store, const char *name, struct vv_lock **out)
 	return rc;
 }
 
-/* Sends one DELETE of the lease with this ETag. A server that compares leaves a later one alone; one
- * that compares for PUT only may refuse the header. Returns true if another try may succeed. */
+/* Sends one DELETE of the lease with this ETag. A server that compares leaves a later one alone;
+ * one that compares for PUT only may refuse the header. Returns true if another try may succeed. */
 static bool send_delete(struct vv_s3 *s, const struct s3_lock *k, const char *etag)
 {
 	struct vv_s3_request r = { .method = "DELETE", .key = k->key, .once = true, .headers = { { "if-match", etag } } };
