@@ -19,6 +19,7 @@
 #include "engine/write/index_limit.h"
 #include "engine/write/referenced_layers.h"
 #include "track/thread.h"
+#include <inttypes.h>
 #include <math.h>
 
 /* ---- state shared by the thread and its callers ---------------------------------------------- */
@@ -376,21 +377,17 @@ void vv_background_mark_reported(struct varve *v)
 	give(f, &mask);
 }
 
-int vv_background_report(struct varve *v)
+uint64_t vv_background_unreported(struct varve *v)
 {
 	struct vv_background *f = v->background;
 	sigset_t mask;
-	int rc = 0;
+	uint64_t epoch = 0;
 
 	take(f, &mask);
-	for (size_t i = 0; rc == 0 && i < f->n_failed; i++)
-		if (!f->failed[i].reported) {
-			f->failed[i].reported = true;
-			rc = vv_err_restore(&f->failed[i].error);
-			v->newest = v->tip.epoch;
-		}
+	for (size_t i = 0; !epoch && i < f->n_failed; i++)
+		epoch = f->failed[i].reported ? 0 : f->failed[i].epoch;
 	give(f, &mask);
-	return rc;
+	return epoch;
 }
 
 int vv_background_result(struct varve *v, uint64_t epoch, bool wait)
@@ -413,4 +410,13 @@ int vv_background_result(struct varve *v, uint64_t epoch, bool wait)
 		}
 	give(f, &mask);
 	return rc;
+}
+
+int vv_background_report(struct varve *v, uint64_t failed)
+{
+	int rc = failed ? vv_background_result(v, failed, false) : 0;
+
+	if (failed)
+		v->newest = v->tip.epoch;
+	return rc <= 0 ? rc : vv_err_set(VV_EPEER, "epoch %" PRIu64 " failed on another rank", failed);
 }

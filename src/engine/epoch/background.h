@@ -62,8 +62,10 @@ bool vv_background_busy(struct varve *v);
 bool vv_background_in_callback(const struct varve *v);
 /* The caller of a failed checkpoint has received the error. */
 void vv_background_mark_reported(struct varve *v);
-/* Returns the oldest failure of an epoch that was not reported yet; 0 if there is none. */
-int vv_background_report(struct varve *v);
+/* The oldest epoch whose failure was not reported yet; 0: there is none. */
+uint64_t vv_background_unreported(struct varve *v);
+/* Returns the failure of an epoch that this rank or another one has not reported yet. 0: none. */
+int vv_background_report(struct varve *v, uint64_t failed);
 /* 1: durable, 0: being stored, < 0: failed. VV_BACKGROUND_UNKNOWN: not an epoch of this session. */
 enum { VV_BACKGROUND_UNKNOWN = 2 };
 int vv_background_result(struct varve *v, uint64_t epoch, bool wait);

@@ -54,6 +54,25 @@ int vv_enter_check_call(struct varve *v, int call, uint64_t detail)
 	return rc;
 }
 
+int vv_enter_check_failures(struct varve *v, int call, uint64_t *failed)
+{
+	uint64_t oldest;
+	int rc;
+
+	if (v->ctx.group)
+		vv_commit_ranks_step(v, true);
+	*failed = vv_background_unreported(v);
+	if (!v->ctx.group)
+		return 0;
+	oldest = *failed ? UINT64_MAX - *failed : 0; /* its maximum over the ranks is that of the lowest epoch */
+	rc = vv_group_check_call_max(v->ctx.group, (enum vv_group_call)call, &oldest);
+	if (rc)
+		return rc;
+	*failed = oldest ? UINT64_MAX - oldest : 0;
+	vv_commit_ranks_follow_up(v);
+	return 0;
+}
+
 int vv_enter_leave(struct varve *v, int rc)
 {
 	int cancel = v->entry.cancel;

@@ -55,14 +55,14 @@ static void note_cost(struct varve *v, double start)
 static int checkpoint(varve *v, const char *call, void *stream)
 {
 	double start = vv_clock_s();
-	uint64_t requests;
+	uint64_t requests, failed;
 	int rc = vv_enter_idle(v, call);
 
 	if (rc)
 		return rc;
-	rc = vv_enter_check_call(v, VV_GROUP_CHECKPOINT, 0);
+	rc = vv_enter_check_failures(v, VV_GROUP_CHECKPOINT, &failed);
 	if (rc == 0)
-		rc = vv_background_report(v);
+		rc = vv_background_report(v, failed);
 	if (rc)
 		return vv_enter_leave(v, rc);
 	vv_enter_block_signals(v);

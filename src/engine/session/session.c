@@ -19,6 +19,7 @@
 #include "engine/grains/rehash.h"
 #include "engine/session/region.h"
 #include "engine/session/rehearse.h"
+#include "engine/session/enter.h"
 #include "engine/session/signal_request.h"
 #include "engine/tiers/tiers.h"
 #include "engine/memory/tiles.h"
@@ -220,18 +221,14 @@ static void free_session(struct varve *v)
  * yet. */
 static int drain(struct varve *v)
 {
-	int rc, met = 0;
+	uint64_t failed;
+	int rc, met;
 
 	vv_rehash_cancel(v);
 	vv_background_wait(v);
-	if (v->ctx.group) {
-		vv_commit_ranks_step(v, true);
-		met = vv_group_check_call(v->ctx.group, VV_GROUP_CLOSE, 0);
-		if (met == 0)
-			vv_commit_ranks_follow_up(v);
-	}
+	met = vv_enter_check_failures(v, VV_GROUP_CLOSE, &failed);
 	vv_tiers_finish(v, met == 0);
-	rc = vv_background_report(v);
+	rc = vv_background_report(v, failed);
 	v->background->metrics.open = 0;
 	vv_metrics_file_update(v);
 	return rc ? rc : met;
