@@ -1,4 +1,5 @@
 #include "gpu/cuda_inlet.h"
+#include "base/held.h"
 #include "base/mem.h"
 #include <pthread.h>
 
@@ -115,31 +116,38 @@ static void close_inlet(struct vv_cuda_inlet *i, struct vv_pool *pool)
 
 /* ---- rooms ----------------------------------------------------------------------------------- */
 
-/* The k-th free slot. The caller holds the lock, also for the next three. */
-static struct slot *in_queue(const struct vv_cuda_inlet *i, size_t k)
+/* Under the lock. The k-th free slot. */
+static struct slot *in_queue(struct vv_cuda_inlet *i, size_t k)
 {
+	VV_HELD(&i->lock);
 	return &i->slot[i->queue[(i->first + k) % i->n]];
 }
 
+/* Under the lock. */
 static struct slot *pop(struct vv_cuda_inlet *i)
 {
 	struct slot *b = in_queue(i, 0);
 
+	VV_HELD(&i->lock);
 	i->first = (i->first + 1) % i->n;
 	i->queued--;
 	return b;
 }
 
+/* Under the lock. */
 static void push(struct vv_cuda_inlet *i, const struct slot *b)
 {
+	VV_HELD(&i->lock);
 	if (!b->sent)
 		i->first = (i->first + i->n - 1) % i->n;
 	i->queue[(i->first + (b->sent ? i->queued : 0)) % i->n] = b->room.number;
 	i->queued++;
 }
 
-static bool has_new(const struct vv_cuda_inlet *i)
+/* Under the lock. */
+static bool has_new(struct vv_cuda_inlet *i)
 {
+	VV_HELD(&i->lock);
 	return i->n_allocated < i->n && !i->no_memory;
 }
 

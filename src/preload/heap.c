@@ -1,6 +1,7 @@
 #include "preload/heap.h"
 #include "preload/heap_fast.h"
 #include "base/err.h"
+#include "base/held.h"
 #include "base/log.h"
 #include "engine/run_protocol.h"
 #include "preload/caller.h"
@@ -121,6 +122,7 @@ static bool make_writable(uintptr_t lo, size_t n)
 /* The caller holds its lock. */
 static bool reach(struct heap_lane *l, size_t n)
 {
+	VV_HELD(&l->lock);
 	while (l->open < n) {
 		size_t step = step_at(l->open);
 

@@ -3,6 +3,7 @@
 #include "cli/mount/mount_tree.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/held.h"
 #include "base/mem.h"
 #include "engine/lineage/label.h"
 #include <ctype.h>
@@ -61,6 +62,7 @@ static struct vv_mount_view *find_surplus(struct vv_mount_tree *t)
 	struct vv_mount_view **oldest = NULL, *v;
 	size_t idle = 0;
 
+	VV_HELD(&t->lock);
 	for (struct vv_mount_view **at = &t->views; *at; at = &(*at)->next) {
 		if ((*at)->refs)
 			continue;

@@ -4,6 +4,7 @@
 #include "engine/epoch/background.h"
 #include "base/block_signals.h"
 #include "base/clock.h"
+#include "base/held.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/epoch/commit_ranks.h"
@@ -42,6 +43,7 @@ static void give(struct vv_background *f, const sigset_t *mask)
 /* The caller holds the lock, before and after. */
 static void await_change_since(struct vv_background *f, sigset_t *mask, uint32_t looked, double seconds)
 {
+	VV_HELD(&f->lock);
 	give(f, mask);
 	vv_event_wait_for(&f->change, looked, seconds);
 	take(f, mask);
@@ -213,6 +215,7 @@ static double adjust(struct vv_background *f, sigset_t *mask)
 	struct varve *v = f->adjusted;
 	double next;
 
+	VV_HELD(&f->lock);
 	if (!v)
 		return INFINITY;
 	f->adjusting = true;

@@ -1,4 +1,5 @@
 #include "engine/epoch/parent_chunks.h"
+#include "base/held.h"
 #include "base/mem.h"
 #include "engine/grains/grain_sets.h"
 #include "engine/lineage/run_table.h"
@@ -100,6 +101,7 @@ int vv_parent_chunks_adopt_foreign(struct varve *v)
 {
 	int rc = 0;
 
+	VV_HELD(&v->entry.lock);
 	for (size_t i = 0; rc == 0 && i < v->n_regions; i++) {
 		struct vv_region *r = v->region[i];
 
@@ -111,6 +113,7 @@ int vv_parent_chunks_adopt_foreign(struct varve *v)
 
 void vv_parent_chunks_adopt(struct varve *v)
 {
+	VV_HELD(&v->entry.lock);
 	vv_tip_adopt(v);
 	for (size_t i = 0; i < v->n_regions; i++) {
 		struct vv_region *r = v->region[i];

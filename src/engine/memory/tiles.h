@@ -125,15 +125,15 @@ const uint8_t *vv_tiles_bytes(const struct vv_tiles *t, const struct vv_region *
 /* Its pages that can be write-protected; lo == hi if there are none. */
 void vv_tiles_pages(const struct vv_tiles *t, const struct vv_region *r, size_t tile, uintptr_t *lo, uintptr_t *hi);
 
-/* Takes cells for all groups of a mask, or none and returns false. */
+/* Under the lock. Takes cells for all groups of a mask, or none and returns false. */
 bool vv_tiles_take_cells(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups);
-/* The same, but beyond the buffer, for groups that are being changed at this moment. */
+/* Under the lock. The same, but beyond the buffer, for groups that are being changed now. */
 bool vv_tiles_take_extra_cells(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups);
 /* Copies the bytes of groups whose cells were just taken. */
 void vv_tiles_copy(const struct vv_tiles *t, const struct vv_region *r, size_t tile, uint64_t groups);
+/* Under the lock. */
 void vv_tiles_free_cells(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t groups);
-
-/* All content of the tile is stored. */
+/* Under the lock. All content of the tile is stored. */
 void vv_tiles_done(struct vv_tiles *t, size_t tile);
 /* Adds the write faults so far to the statistics of the epoch in progress. */
 void vv_tiles_sum(struct varve *v, struct varve_stats *st);

@@ -33,6 +33,7 @@ static void copy(struct vv_tiles *t, struct vv_region *r, size_t tile, uint64_t 
 {
 	struct vv_tile *x = &t->geometry.tile[tile];
 
+	VV_HELD(&t->lock);
 	x->flags |= VV_TILE_COPYING;
 	t->waiters.copying++;
 	pthread_mutex_unlock(&t->lock);

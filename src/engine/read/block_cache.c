@@ -58,31 +58,39 @@ struct vv_block_cache {
 	uint64_t done, total;
 };
 
-/* ---- rooms: all under the lock, except at the end -------------------------------------------- */
+/* ---- rooms ----------------------------------------------------------------------------------- */
 
+/* Under the lock. */
 static void free_room(struct vv_block_cache *s, struct room *r)
 {
+	VV_HELD(&s->lock);
 	s->held -= r->size;
 	vv_mem_unmap(r->bytes, r->size);
 	vv_mem_free(r);
 }
 
+/* Under the lock. */
 static void drop_idle(struct vv_block_cache *s)
 {
 	struct room *r = s->idle;
 
+	VV_HELD(&s->lock);
 	s->idle = r->next;
 	free_room(s, r);
 }
 
+/* Under the lock. */
 static void leave_room(struct vv_block_cache *s, struct room *r)
 {
+	VV_HELD(&s->lock);
 	r->next = s->idle;
 	s->idle = r;
 }
 
+/* Under the lock. */
 static void clear(struct vv_block_cache *s, struct vv_block_cache_entry *b)
 {
+	VV_HELD(&s->lock);
 	if (b->room && b->borrowed)
 		free_room(s, b->room); /* readers of its pages keep them */
 	else if (b->room)
@@ -93,17 +101,19 @@ static void clear(struct vv_block_cache *s, struct vv_block_cache_entry *b)
 	b->state = ABSENT;
 }
 
-/* The least recently read of the entries without a reader. */
+/* Under the lock. The least recently read of the entries without a reader. */
 static struct vv_block_cache_entry *find_oldest(struct vv_block_cache *s)
 {
 	struct vv_block_cache_entry *oldest = NULL;
 
+	VV_HELD(&s->lock);
 	for (struct vv_block_cache_entry *b = s->book; b < s->book + s->cuts.n_blocks; b++)
 		if (b->state == THERE && b->room && !b->pins && (!oldest || b->stamp < oldest->stamp))
 			oldest = b;
 	return oldest;
 }
 
+/* Under the lock. */
 static void make_space(struct vv_block_cache *s, size_t n)
 {
 	struct vv_block_cache_entry *b;
@@ -118,8 +128,10 @@ static void make_space(struct vv_block_cache *s, size_t n)
 	}
 }
 
+/* Under the lock. */
 static struct room *find_idle(struct vv_block_cache *s, size_t n)
 {
+	VV_HELD(&s->lock);
 	for (struct room **at = &s->idle; *at; at = &(*at)->next)
 		if ((*at)->size >= n && (*at)->size / 2 <= n) {
 			struct room *r = *at;
@@ -406,20 +418,23 @@ void vv_block_cache_expect_again(struct vv_block_cache *s, size_t region, uint64
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Is there memory to decode it ahead? Idle rooms are reused. */
-static bool has_space(const struct vv_block_cache *s, const struct vv_block_cache_entry *e)
+/* Under the lock. Is there memory to decode it ahead? Idle rooms are reused. */
+static bool has_space(struct vv_block_cache *s, const struct vv_block_cache_entry *e)
 {
 	const struct vv_block_map_layer *l = &s->cuts.layer[e->layer];
 	const struct vv_block *b = block_of(s, e);
 	uint64_t idle = 0;
 
+	VV_HELD(&s->lock);
 	for (const struct room *r = s->idle; r; r = r->next)
 		idle += r->size;
 	return s->held - idle + b->raw_len + b->stored_len + vv_layer_file_decode_takes(l->file, (size_t)(e - s->book) - l->first) <= s->memory;
 }
 
+/* Under the lock. */
 static bool queue(struct vv_block_cache *s, struct vv_block_cache_entry *b)
 {
+	VV_HELD(&s->lock);
 	if (b->state != ABSENT || !b->left)
 		return true;
 	if (!has_space(s, b))
@@ -572,13 +587,15 @@ void vv_block_cache_close(struct vv_block_cache *s)
 	pthread_mutex_lock(&s->lock);
 	s->closing = true;
 	pthread_mutex_unlock(&s->lock);
-	for (size_t i = 0; s->book && i < s->cuts.n_blocks; i++) {
+	for (size_t i = 0; s->book && i < s->cuts.n_blocks; i++)
 		if (s->book[i].submitted)
 			vv_pool_wait(s->pool, &s->book[i].task);
+	pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; s->book && i < s->cuts.n_blocks; i++)
 		clear(s, &s->book[i]);
-	}
 	while (s->idle)
 		drop_idle(s);
+	pthread_mutex_unlock(&s->lock);
 	vv_block_map_close(&s->cuts);
 	vv_mem_unmap(s->zeros, ZEROS);
 	vv_mem_free(s->book);

@@ -1,5 +1,6 @@
 #include "engine/read/decoded_blocks.h"
 #include "base/err.h"
+#include "base/held.h"
 #include "base/mem.h"
 #include "codec/context_pool.h"
 
@@ -75,6 +76,7 @@ static bool make_room(struct vv_decoded_blocks *d, size_t len, uint8_t **bytes)
 {
 	struct vv_decoded_block *unused;
 
+	VV_HELD(&d->lock);
 	if (len > d->most)
 		return false;
 	while (d->bytes + len > d->most) {
@@ -97,6 +99,7 @@ static struct vv_decoded_block *add(struct vv_decoded_blocks *d, size_t i, size_
 	uint8_t *bytes = NULL;
 	struct vv_decoded_block *block = make_room(d, len, &bytes) ? vv_mem_new(1, sizeof(*block)) : NULL;
 
+	VV_HELD(&d->lock);
 	vv_err_clear();
 	if (!block) {
 		vv_mem_unmap(bytes, len);
@@ -132,6 +135,7 @@ static void decode_unlocked(struct vv_decoded_blocks *d, struct vv_decoded_block
 {
 	bool fine;
 
+	VV_HELD(&d->lock);
 	pthread_mutex_unlock(&d->lock);
 	fine = decode(d, block);
 	pthread_mutex_lock(&d->lock);
@@ -148,6 +152,7 @@ static bool decode_ahead(struct vv_decoded_blocks *d, size_t i, size_t b)
 	size_t n = (size_t)(d->most / SHARE_OF / blocks->v[b].raw_len), end;
 	struct vv_decoded_block *block;
 
+	VV_HELD(&d->lock);
 	n = n < AHEAD ? n : AHEAD;
 	b++;
 	end = n < blocks->n - b ? b + n : blocks->n;

@@ -308,6 +308,7 @@ static int protect_part(struct varve *v, const char *name, void *p, const struct
 	struct declaration d = { .name = name, .p = p, .shape = *s, .part = part ? vv_distribution_copy(part) : NULL };
 	int rc = part && !d.part ? VV_ENOMEM : check_declaration(v, &d);
 
+	VV_HELD(&v->entry.lock);
 	if (rc == 0)
 		rc = check_all_mapped(&d, 1);
 	if (rc == 0)

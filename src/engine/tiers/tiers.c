@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/event.h"
+#include "base/held.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/search.h"
@@ -175,6 +176,7 @@ static void warn(const struct vv_tier *r, uint64_t epoch)
 /* The caller holds the lock. An epoch that another process has dropped is no longer due. */
 static void conclude(struct vv_tier *r, uint64_t epoch, int rc, double began)
 {
+	VV_HELD(&r->all->lock);
 	r->copying = 0;
 	r->idle_since = 0;
 	r->ended = rc <= 0 ? vv_clock_s() : r->ended; /* else the next epoch is due */
@@ -232,6 +234,7 @@ void vv_tiers_wake(struct vv_tier *r)
 {
 	int rc = r->started || !r->due ? 0 : vv_thread_start(&r->thread, run_thread, r);
 
+	VV_HELD(&r->all->lock);
 	r->started |= r->due && rc == 0;
 	if (rc && r->warned != r->due) {
 		vv_thread_not_started(rc, "copies epochs to a tier");
@@ -245,6 +248,7 @@ bool vv_tiers_is_due(const struct vv_tier *r, uint64_t epoch)
 {
 	struct vv_interval daly = { .mtbf = r->set->mtbf };
 
+	VV_HELD(&r->all->lock);
 	if (r->all->closing && r->set->last)
 		return epoch > r->newest;
 	if (r->set->mtbf > 0)
@@ -498,6 +502,7 @@ void vv_tiers_start(struct varve *v)
 /* The caller holds the lock. A tier that has failed is not waited for. */
 static struct vv_tier *find_unfinished(struct vv_tiers *t)
 {
+	VV_HELD(&t->lock);
 	for (size_t i = 0; i < t->n; i++)
 		if (t->tier[i].copying || (t->tier[i].due && !t->tier[i].failed))
 			return &t->tier[i];

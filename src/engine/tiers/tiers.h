@@ -61,6 +61,7 @@ void vv_tiers_unlock(struct vv_tiers *t, const sigset_t *mask);
 /* Starts the thread if an epoch is due, and lets one that has failed be tried again. The caller
  * holds the lock. */
 void vv_tiers_wake(struct vv_tier *r);
+/* The caller holds the lock. */
 bool vv_tiers_is_due(const struct vv_tier *r, uint64_t epoch);
 /* Opens the store and the lineage as far as they exist. */
 int vv_tiers_open_lineage(struct vv_tier *r, const char *name);

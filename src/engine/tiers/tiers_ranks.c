@@ -1,6 +1,7 @@
 #include "engine/tiers/tiers_ranks.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/held.h"
 #include "base/log.h"
 #include "engine/context.h"
 #include "engine/ranks/group.h"
@@ -50,6 +51,7 @@ struct vv_tiers_fate vv_tiers_ranks_fate(const struct varve *v)
  * that waits for the layers of that one sees that it is no longer due. */
 static void give_up(struct vv_tier *r)
 {
+	VV_HELD(&r->all->lock);
 	r->due = 0;
 	r->last_due = r->newest;
 	r->ended = -INFINITY;
@@ -60,6 +62,7 @@ static void give_up(struct vv_tier *r)
 /* The caller holds the lock. */
 static void note_others(struct vv_tier *r, bool copy)
 {
+	VV_HELD(&r->all->lock);
 	if (copy || !r->copying)
 		r->idle_since = 0;
 	else if (r->idle_since == 0)
@@ -281,6 +284,7 @@ bool vv_tiers_ranks_assign_last(struct varve *v)
 
 void vv_tiers_ranks_take(struct vv_tier *r)
 {
+	VV_HELD(&r->all->lock);
 	if (!r->has_due_layers)
 		return;
 	vv_reachable_fini(&r->copying_layers);

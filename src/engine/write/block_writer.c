@@ -9,6 +9,7 @@
 #include "engine/write/delta_source.h"
 #include "engine/write/block_list.h"
 #include "base/err.h"
+#include "base/held.h"
 #include "base/mem.h"
 #include "codec/context_pool.h"
 #include "codec/section.h"
@@ -508,6 +509,7 @@ static int note_end(struct vv_block_writer *f, int rc)
  * writer has come back from the store for each of the submitted blocks. */
 static void free_written(struct vv_block_writer *f)
 {
+	VV_HELD(&f->lock);
 	while (f->submitted && f->ring[f->head]->written) {
 		empty_block(f->ring[f->head]);
 		f->head = (f->head + 1) % f->size;
@@ -520,6 +522,7 @@ static void free_written(struct vv_block_writer *f)
 /* Called with the lock held. */
 static void note_written(struct vv_block_writer *f, struct block_writer *b)
 {
+	VV_HELD(&f->lock);
 	f->held -= b->raw_len;
 	b->written = true;
 	free_written(f);

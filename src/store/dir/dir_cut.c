@@ -4,6 +4,7 @@
  *
  * A file that a reader has open is not cut. Its space is freed when the reader closes it. */
 #include "store/dir/dir_cut.h"
+#include "base/held.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -57,6 +58,7 @@ int vv_dir_cut_open(struct vv_dir *d, const char *path)
 /* Under the lock. */
 static void shorten(struct vv_dir_cut *c)
 {
+	VV_HELD(&c->lock);
 	c->size -= c->size < step ? c->size : step;
 	if (c->own.fs.truncate(&c->own.fs, c->fd, (off_t)c->size) == 0 && c->size)
 		return;

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/fd_identity.h"
+#include "base/held.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -67,6 +68,7 @@ static int held_here(const char *path)
 {
 	struct stat st;
 
+	VV_HELD(&list_lock);
 	if (stat(path, &st) < 0)
 		return 0;
 	for (struct held *h = list; h; h = h->next)
@@ -206,6 +208,7 @@ static int retake(struct held *h)
 	struct vv_fd_identity named;
 	int fd = open_own(h->path, &st), rc = 0;
 
+	VV_HELD(&list_lock);
 	if (fd < 0)
 		return fd;
 	named = vv_fd_identity_named(h->path);
@@ -276,6 +279,7 @@ static int renew(struct held *h)
 {
 	int rc = h->pid == getpid() ? check_name(h) : 0;
 
+	VV_HELD(&list_lock);
 	if (rc || h->pid != getpid() || vv_fd_identity_fits(&h->stamp, h->fd))
 		return rc;
 	rc = retake(h);

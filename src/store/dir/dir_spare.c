@@ -10,6 +10,7 @@
  * gone, as for a removed member of a bundle. */
 #include "store/dir/dir_spare.h"
 #include "base/err.h"
+#include "base/held.h"
 #include "base/mem.h"
 #include "store/dir/dir.h"
 #include "store/dir/dir_cut.h"
@@ -145,6 +146,7 @@ static int keep_as(struct vv_dir *d, const char *path, const char *hidden, char 
 {
 	int rc;
 
+	VV_HELD(&d->spares->lock);
 	*kept = d->fs->rename(d->fs, path, hidden) == 0;
 	rc = *kept ? vv_dir_sync_parent(d, path) : 0;
 	if (*kept && rc == 0 && replace_spare(d, hidden, spare) == 0 && note(d->spares, spare))

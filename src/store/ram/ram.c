@@ -2,6 +2,7 @@
 #include "store/ram/ram.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/held.h"
 #include "base/mem.h"
 #include "store/backend/names.h"
 #include <string.h>
@@ -319,6 +320,7 @@ static struct ram_place *join(const char *name)
 {
 	struct ram_place *p = places;
 
+	VV_HELD(&lock);
 	while (p && strcmp(p->name, name) != 0)
 		p = p->next;
 	if (!p) {
