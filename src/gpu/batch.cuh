@@ -3,6 +3,7 @@
 #define VV_GPU_BATCH_CUH
 
 #include "gpu/device.cuh"
+#include "gpu/launch.cuh"
 
 #define KIND(k) ((uint64_t)(k) << 62)
 

@@ -1,4 +1,6 @@
+#include "gpu/block_scan.cuh"
 #include "gpu/digest_table.cuh"
+#include "gpu/launch.cuh"
 
 __device__ bool is_dead(uint64_t place, const uint32_t *dead, uint32_t n)
 {

@@ -1,5 +1,7 @@
 /* Makes pieces from the origin of each item, and gathers the bytes of new ones. */
 #include "gpu/batch.cuh"
+#include "gpu/block_scan.cuh"
+#include "gpu/launch.cuh"
 
 /* ---- pieces: a border is before each item that does not continue the piece before it --------- */
 

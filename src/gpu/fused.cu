@@ -1,7 +1,10 @@
 /* The one pass over all bytes: digests of grains, compared with those of the last epoch. A warp has
  * a tile of 32 grains at a time. If the sum of the tile's digests is unchanged, no other state of
  * the tile is accessed. That is 16 bytes read and 4 bytes written for each 32 grains. */
+#include "gpu/block_scan.cuh"
+#include "gpu/launch.cuh"
 #include "gpu/long.cuh"
+#include "gpu/xxh3_short.cuh"
 #include <cuda_pipeline.h>
 
 enum {

@@ -1,5 +1,6 @@
 /* Handles a room that has arrived on the device: checks the digests of its chunks and moves its
  * bytes to their places. */
+#include "gpu/launch.cuh"
 #include "gpu/long.cuh"
 
 enum { CHECKS = VV_GPU_BLOCK / xxh3::QUARTERS };

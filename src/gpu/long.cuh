@@ -3,7 +3,7 @@
 #define VV_GPU_LONG_CUH
 
 #include "gpu/device.cuh"
-#include "gpu/xxh3.cuh"
+#include "gpu/xxh3_long.cuh"
 
 template <int STRIPES, bool ALIGNED>
 __device__ __forceinline__ void accumulate_stripes(xxh3::accumulator &acc, const uint8_t *p, const uint64_t *secret, bool last,

@@ -2,8 +2,10 @@
  * the first item below it: `height` is that of the highest node that begins there, `node` its
  * digest. Two neighbours of one height and one kind become the node above them. */
 #include "gpu/batch.cuh"
+#include "gpu/block_scan.cuh"
 #include "gpu/digest_table.cuh"
-#include "gpu/xxh3.cuh"
+#include "gpu/launch.cuh"
+#include "gpu/xxh3_short.cuh"
 
 enum { COVERED = 0xff }; /* height: the item is in the right half of a higher node */
 

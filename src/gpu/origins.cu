@@ -1,7 +1,9 @@
 /* The origin of each changed grain (docs/dedup.md, section 3). The items of a batch are in the
  * order of their numbers. So the least item with a digest is the first one. */
 #include "gpu/batch.cuh"
+#include "gpu/block_scan.cuh"
 #include "gpu/digest_table.cuh"
+#include "gpu/launch.cuh"
 
 /* In `from`, until all is resolved: same as the item with this index. No item is REPEAT yet. */
 #define AS_ITEM KIND(VV_PIECE_REPEAT)

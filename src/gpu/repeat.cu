@@ -2,6 +2,8 @@
  * one digest share a slot. So the nearest earlier item with the same digest is the previous one of
  * that slot. */
 #include "gpu/batch.cuh"
+#include "gpu/block_scan.cuh"
+#include "gpu/launch.cuh"
 
 /* ---- back: of items that share their digest with another, or may ----------------------------- */
 

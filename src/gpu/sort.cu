@@ -1,7 +1,9 @@
 /* Sorts pairs of a key and a value by the key, stable: least significant digits first. It is our
  * own, because the library's would bring the C++ runtime into libvarve. A block has VV_GPU_PORTION
  * pairs, each warp an equal share of them. */
+#include "gpu/block_scan.cuh"
 #include "gpu/device.cuh"
+#include "gpu/launch.cuh"
 
 enum { DIGIT = 8, DIGITS = 1 << DIGIT, SHARE = VV_GPU_PORTION / WARPS };
 

@@ -13,7 +13,7 @@ def fields(body):
 
 
 problems = []
-headers = [f for f in tree.c_files("src") if f.suffix == ".h"]
+headers = [f for f in tree.c_files("src") if f.suffix in (".h", ".cuh")]
 for path in headers:
     lines = path.read_text().count("\n")
     if lines > LINES:
