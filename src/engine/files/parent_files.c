@@ -203,15 +203,13 @@ static bool add_positions(struct vv_parent_files *p, struct bases *b, uint64_t e
 	bool ok = vv_base_layers_open(p->layers, epoch, &f) == 0;
 
 	while (ok && len) {
-		const struct vv_extent *x;
-		uint64_t some, from;
+		uint32_t from;
+		int64_t n = vv_layer_file_cut(f, pos, len, &c, &from);
+		uint64_t some = (uint64_t)n;
 		bool first = !b->n_blocks;
 
-		if (!vv_payload_locate(&f->blocks, pos, &c))
+		if (n < 0)
 			return false;
-		x = &f->blocks.extent.v[c.extent];
-		some = x->pos + x->len - pos < len ? x->pos + x->len - pos : len;
-		from = c.before + (pos - x->pos);
 		if (f->blocks.v[c.block].codec != VV_CODEC_DELTA)
 			ok = add_base(b, epoch, pos, some) && add_block(b, f, c.block, some);
 		else if (b->whole)

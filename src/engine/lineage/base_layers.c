@@ -6,7 +6,6 @@
 #include "codec/context_pool.h"
 #include "core/format/run.h"
 #include "engine/lineage/layer_file.h"
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,25 +94,21 @@ static int cut(struct base_pieces *p, struct vv_layer_file *f, uint64_t pos, uin
 	struct vv_payload_cursor c = { 0 };
 
 	while (len) {
-		const struct vv_extent *x;
-		uint64_t n;
+		uint32_t from;
+		int64_t n = vv_layer_file_cut(f, pos, len, &c, &from);
 
-		if (!vv_payload_locate(&f->blocks, pos, &c)) {
-			vv_err_set(VV_EDAMAGED, "section BLOCKS: position %" PRIu64 ", the base of another block, is not there", pos);
-			return vv_layer_file_name_in_error(f, VV_EDAMAGED);
-		}
+		if (n < 0)
+			return (int)n;
 		if (f->blocks.v[c.block].codec == VV_CODEC_DELTA) {
 			vv_err_set(VV_EDAMAGED, "block %zu, the base of another block, has a base itself", c.block);
 			return vv_layer_file_name_in_error(f, VV_EDAMAGED);
 		}
 		if (vv_mem_room(&p->v, p->n, &p->cap, sizeof(*p->v)) < 0)
 			return VV_ENOMEM;
-		x = &f->blocks.extent.v[c.extent];
-		n = x->pos + x->len - pos < len ? x->pos + x->len - pos : len;
-		p->v[p->n++] = (struct base_piece){ f, c.block, (uint32_t)(c.before + (pos - x->pos)), (uint32_t)n, to };
+		p->v[p->n++] = (struct base_piece){ f, c.block, from, (uint32_t)n, to };
 		to += n;
-		pos += n;
-		len -= n;
+		pos += (uint64_t)n;
+		len -= (uint64_t)n;
 	}
 	return 0;
 }

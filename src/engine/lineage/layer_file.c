@@ -461,6 +461,21 @@ int vv_layer_file_load_digests(struct vv_layer_file *f)
 	return vv_layer_file_name_in_error(f, rc);
 }
 
+int64_t vv_layer_file_cut(const struct vv_layer_file *f, uint64_t pos, uint64_t len, struct vv_payload_cursor *c, uint32_t *from)
+{
+	const struct vv_extent *x;
+	uint64_t left;
+
+	if (!vv_payload_locate(&f->blocks, pos, c)) {
+		vv_err_set(VV_EDAMAGED, "position %" PRIu64 " is referred to, but is in no block", pos);
+		return vv_layer_file_name_in_error(f, VV_EDAMAGED);
+	}
+	x = &f->blocks.extent.v[c->extent];
+	left = x->pos + x->len - pos;
+	*from = (uint32_t)(c->before + (pos - x->pos));
+	return (int64_t)(len < left ? len : left);
+}
+
 static int differs(const struct vv_layer_file *f, size_t i)
 {
 	vv_err_set(VV_EDAMAGED, "block %zu at offset %" PRIu64 ": checksum mismatch", i, f->blocks.v[i].off);

@@ -2,7 +2,6 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/search.h"
-#include "engine/read/block_plan.h"
 #include "engine/read/read_many.h"
 #include "engine/read/layer_list.h"
 #include <stdlib.h>
@@ -52,7 +51,7 @@ static int cut_run(struct vv_block_map *s, struct vv_block_map_region *r, const 
 
 	for (uint64_t done = 0; rc == 0 && done < run->len;) {
 		uint32_t from;
-		int64_t n = vv_block_plan_cut(l->file, run->pos + done, run->len - done, c, &from);
+		int64_t n = vv_layer_file_cut(l->file, run->pos + done, run->len - done, c, &from);
 
 		if (n < 0)
 			return (int)n;

@@ -1,7 +1,6 @@
 #include "engine/read/block_plan.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include <inttypes.h>
 #include <stdlib.h>
 
 struct vv_block_plan_cut {
@@ -9,26 +8,11 @@ struct vv_block_plan_cut {
 	size_t block;
 };
 
-int64_t vv_block_plan_cut(const struct vv_layer_file *f, uint64_t pos, uint64_t len, struct vv_payload_cursor *c, uint32_t *from)
-{
-	const struct vv_extent *x;
-	uint64_t left;
-
-	if (!vv_payload_locate(&f->blocks, pos, c)) {
-		vv_err_set(VV_EDAMAGED, "position %" PRIu64 " is referred to, but is in no block", pos);
-		return vv_layer_file_name_in_error(f, VV_EDAMAGED);
-	}
-	x = &f->blocks.extent.v[c->extent];
-	left = x->pos + x->len - pos;
-	*from = (uint32_t)(c->before + (pos - x->pos));
-	return (int64_t)(len < left ? len : left);
-}
-
 int vv_block_plan_add(struct vv_block_plan *p, uint64_t pos, uint64_t len, struct vv_part first)
 {
 	for (uint64_t done = 0; done < len;) {
 		struct vv_part part = first;
-		int64_t n = vv_block_plan_cut(p->file, pos + done, len - done, &p->cursor, &part.from);
+		int64_t n = vv_layer_file_cut(p->file, pos + done, len - done, &p->cursor, &part.from);
 
 		if (n < 0)
 			return (int)n;

@@ -1,5 +1,4 @@
-/* Ranges of a layer's payload, cut at the borders of its blocks; and the parts to be read of a
- * layer, grouped by block. */
+/* The parts to be read of a layer, grouped by block. */
 #ifndef VV_ENGINE_READ_BLOCK_PLAN_H
 #define VV_ENGINE_READ_BLOCK_PLAN_H
 
@@ -14,10 +13,6 @@ struct vv_block_plan {
 	size_t *end;          /* block b has those from end[b - 1] to end[b]; NULL: not grouped */
 	uint64_t spare;       /* bytes of plain blocks beside their parts */
 };
-
-/* Locates the first of the positions pos..pos+len: the cursor gets the block, *from the offset in
- * it. Returns how many bytes are contiguous there, or VV_EDAMAGED: no block holds pos. */
-int64_t vv_block_plan_cut(const struct vv_layer_file *f, uint64_t pos, uint64_t len, struct vv_payload_cursor *c, uint32_t *from);
 
 /* Adds a range of positions. `first` gives its destination: `to`, or `at` in a region. */
 int vv_block_plan_add(struct vv_block_plan *p, uint64_t pos, uint64_t len, struct vv_part first);
