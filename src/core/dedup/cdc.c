@@ -1,5 +1,6 @@
 #include "core/dedup/cdc.h"
 #include "base/err.h"
+#include "base/mix.h"
 
 enum {
 	SKEW = 4,    /* times less likely, and more */
@@ -7,16 +8,6 @@ enum {
 	 * tenth of the work */
 	STRIDE = 32,
 };
-
-/* splitmix64 */
-static uint64_t next_random(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-	return z ^ (z >> 31);
-}
 
 /* If all 64 bytes are equal, the hash is -gear[byte]. With gears below 2^63 that hash is never a
  * cut, and zeros make chunks of the maximum length. */
@@ -30,7 +21,7 @@ int vv_cdc_init(struct vv_cdc *c, size_t min, size_t avg, size_t max)
 	/* the cuts missed before it come after it */
 	c->turn = avg - avg / 8 < min ? min : avg - avg / 8;
 	for (size_t i = 0; i < 256; i++)
-		c->gear[i] = next_random(&state) >> 1 | 1;
+		c->gear[i] = vv_mix_next(&state) >> 1 | 1;
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 #ifndef VV_CORE_RANKS_REQUEST_ROUNDS_H
 #define VV_CORE_RANKS_REQUEST_ROUNDS_H
 
+#include "base/mix.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -13,10 +14,10 @@ struct vv_request_rounds { /* the requests of one rank to another */
 
 /* Is the request of `len` bytes due by this round, after requests of `asked` bytes? The last round
  * has all that is left. A pair with fewer requests than rounds is quiet in some rounds. These
- * differ between the pairs of a rank, so that its rounds are even. */
+ * are as if drawn for each pair, so that the rounds of a rank are about even. */
 static inline bool vv_request_rounds_is_due(const struct vv_request_rounds *p, uint64_t asked, uint64_t len, uint64_t round)
 {
-	uint64_t phase = ((uint64_t)p->from + p->to) % p->rounds;
+	uint64_t phase = vv_mix((uint64_t)p->from << 32 | p->to) % p->rounds;
 
 	return asked * p->rounds + len * phase < p->bytes * (round + 1);
 }

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/mix.h"
 #include "engine/memory/tiles.h"
 #include "engine/lost_memory.h"
 #include "engine/write/index_cache.h"
@@ -316,15 +317,6 @@ void vv_dirty_find(struct varve *v, uint64_t *pages)
 
 /* ---- audit ----------------------------------------------------------------------------------- */
 
-static uint64_t draw(uint64_t *state)
-{
-	uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
-}
-
 /* Asks the kernel. A fault here would run our write fault handler, which needs the lock that this
  * thread holds. If the kernel gives no answer, the memory counts as readable. */
 static bool is_readable(const struct vv_tiles *t, const struct vv_region *r, size_t g)
@@ -373,10 +365,10 @@ int vv_dirty_audit(struct varve *v)
 	int rc = 0;
 
 	for (unsigned n = 0; rc == 0 && t->geometry.n && n < v->tracking.audit; n++) {
-		size_t tile = (size_t)(draw(&state) % t->geometry.n);
+		size_t tile = (size_t)(vv_mix_next(&state) % t->geometry.n);
 		struct vv_region *r = vv_tiles_region(t, tile);
 		uint64_t clean = vv_tiles_groups(t, r, tile) & ~vv_tiles_dirty(t, r, tile);
-		unsigned skip = clean ? (unsigned)(draw(&state) % (unsigned)__builtin_popcountll(clean)) : 0;
+		unsigned skip = clean ? (unsigned)(vv_mix_next(&state) % (unsigned)__builtin_popcountll(clean)) : 0;
 
 		if (!clean)
 			continue;
