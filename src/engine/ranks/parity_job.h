@@ -8,6 +8,7 @@
 struct vv_parity_object { /* a layer of the set, or the parity of its rank */
 	bool there;     /* `place` can read it */
 	bool wanted;    /* place `to` writes it */
+	bool continues; /* a layer: the place of the rank's layer before can read it */
 	bool has_other; /* place `other` has one of the same name that does not match */
 	uint8_t match;    /* of the one at `place`: enum vv_parity_match */
 	uint32_t place, to, other;

@@ -333,21 +333,30 @@ static int look_at_holders(const struct locator *l, int rc)
 	return rc || l->first == l->end ? rc : vv_comm_allreduce(s->io.group->comm, l->match, l->end - l->first, VARVE_SUM);
 }
 
-/* The first holder that matches, or else one whose object may have intact blocks. */
-static void locate(struct vv_parity_object *o, uint32_t place, uint64_t match)
+static const struct vv_parity_chain *chain_of(const struct vv_parity_sets *s, uint32_t rank)
 {
-	bool better = match > o->match && match > VV_PARITY_STALE;
-	uint32_t worse = better ? o->place : place;
+	static const struct vv_parity_chain none = { .place = VV_PARITY_NO_PLACE, .newest = VV_PARITY_NO_PLACE };
 
-	if (better ? o->there : match == VV_PARITY_STALE || match == VV_PARITY_DAMAGED) {
+	return rank < s->n_chains ? &s->chain[rank] : &none;
+}
+
+/* The holder that matches best, or else one whose object may have intact blocks. Of two that match
+ * alike, it is the one with the newest layer of the rank: the other one was away since. */
+static void locate(struct vv_parity_object *o, const struct vv_parity_chain *c, uint32_t place, uint64_t match)
+{
+	bool better = match > VV_PARITY_STALE && (match > o->match || (match == o->match && place == c->newest));
+	uint64_t worse = better ? o->match : match;
+
+	if (worse == VV_PARITY_STALE || worse == VV_PARITY_DAMAGED) {
 		o->has_other = true;
-		o->other = worse;
+		o->other = better ? o->place : place;
 	}
 	if (better) {
 		o->there = true;
 		o->place = place;
 		o->match = (uint8_t)match;
 	}
+	o->continues |= match == VV_PARITY_MATCHES && place == c->place;
 }
 
 static int locate_all(struct loader *from, uint64_t epoch)
@@ -358,10 +367,12 @@ static int locate_all(struct loader *from, uint64_t epoch)
 	for (size_t i = 0; i < from->n; i++)
 		from->v[i].has_digests = true;
 	for (size_t i = l.first; rc == 0 && i < l.end; i++) {
-		const struct owner *o = owner_of(&l, &l.s->v[i]);
+		const struct vv_parity_holder *h = &l.s->v[i];
+		const struct owner *o = owner_of(&l, h);
 
 		if (o->job)
-			locate((l.s->v[i].ranks ? o->job->parity : o->job->data) + o->member, l.s->v[i].place, l.match[i - l.first]);
+			locate((h->ranks ? o->job->parity : o->job->data) + o->member, chain_of(l.s, vv_run_rank(h->layer)), h->place,
+			       l.match[i - l.first]);
 	}
 	vv_mem_free(l.owner);
 	if (l.s->io.group) /* the ranks may still read it */
@@ -422,7 +433,7 @@ int vv_parity_sets_load(const struct vv_parity_sets *s, uint64_t epoch, struct v
 
 /* ---- where chains are ------------------------------------------------------------------------ */
 
-static int begin_chains(struct vv_parity_sets *s)
+static int new_chains(struct vv_parity_sets *s)
 {
 	s->n_chains = 0;
 	s->seen = 0;
@@ -434,7 +445,7 @@ static int begin_chains(struct vv_parity_sets *s)
 	vv_mem_free(s->chain);
 	s->chain = vv_mem_new(s->n_chains, sizeof(*s->chain));
 	for (uint32_t r = 0; s->chain && r < s->n_chains; r++)
-		s->chain[r] = VV_PARITY_NO_PLACE;
+		s->chain[r] = (struct vv_parity_chain){ .place = VV_PARITY_NO_PLACE, .newest = VV_PARITY_NO_PLACE };
 	return s->chain ? 0 : VV_ENOMEM;
 }
 
@@ -447,27 +458,47 @@ static bool holds(const struct vv_parity_sets *s, uint64_t layer, uint32_t place
 	return i < s->n && by_object(&s->v[i], &key) == 0;
 }
 
+/* Finds the newest layers. Those of epochs above `last` are left from a job that did not commit. */
+static int begin_chains(struct vv_parity_sets *s, uint64_t last)
+{
+	int rc = new_chains(s);
+
+	for (size_t i = 0; rc == 0 && i < s->n && vv_run_epoch(s->v[i].layer) <= last; i++) {
+		uint32_t *newest = &s->chain[vv_run_rank(s->v[i].layer)].newest;
+
+		if (!s->v[i].ranks && !holds(s, s->v[i].layer, *newest))
+			*newest = s->v[i].place;
+	}
+	return rc;
+}
+
 /* The layers of epochs below this one. If several places hold a layer, the place of its parent
  * counts. */
 static void follow_chains(struct vv_parity_sets *s, uint64_t epoch)
 {
 	for (; s->seen < s->n && vv_run_epoch(s->v[s->seen].layer) < epoch; s->seen++) {
 		const struct vv_parity_holder *h = &s->v[s->seen];
-		uint32_t *place = &s->chain[vv_run_rank(h->layer)];
+		uint32_t *place = &s->chain[vv_run_rank(h->layer)].place;
 
 		if (!h->ranks && !holds(s, h->layer, *place))
 			*place = h->place;
 	}
 }
 
-/* The places that lost layers of a set have now. */
+/* Where the layers of a set are now. A copy that does not match is of another job. */
 static void continue_chains(struct vv_parity_sets *s, const struct vv_parity_job *j)
 {
 	for (size_t i = 0; i < j->head.n_layers; i++) {
+		const struct vv_parity_layer *l = &j->head.layer[i];
 		const struct vv_parity_object *o = &j->data[i];
+		struct vv_parity_chain *c;
 
-		if (j->head.layer[i].rank < s->n_chains && o->wanted && !o->there)
-			s->chain[j->head.layer[i].rank] = o->to;
+		if (l->rank >= s->n_chains)
+			continue;
+		c = &s->chain[l->rank];
+		if (!o->continues && (o->there || o->wanted))
+			c->place = o->there ? o->place : o->to;
+		memcpy(c->domain, l->domain_name, sizeof(c->domain));
 	}
 }
 
@@ -533,22 +564,35 @@ static bool is_taken(const struct vv_parity_sets *s, const struct vv_parity_job 
 	return false;
 }
 
-/* May the member's objects go there? The place of its parent may not be known. */
+/* May the member's objects go there? */
 static bool is_free(const struct vv_parity_sets *s, const struct vv_parity_job *j, size_t i, uint32_t place)
 {
-	return place < s->places && s->domain[place] != VV_PARITY_NO_PLACE && !is_taken(s, j, i, s->domain[place]);
+	return s->domain[place] != VV_PARITY_NO_PLACE && !is_taken(s, j, i, s->domain[place]);
 }
 
-/* The place of the member's other object, or of the rank's layer before: a delta is read together
- * with its parents. Else the rank's own place now, or the first one in a domain that has nothing of
- * other members. So the set bears as many losses as before, if there are enough domains. */
+/* The place of the layer before that of the member, or VV_PARITY_NO_PLACE. A delta is read together
+ * with its parents, so that another place is worse than one with objects of other members. Only a
+ * rank that has moved since stored its whole state: its place counts only if it is free. */
+static uint32_t place_of_parent(const struct vv_parity_sets *s, const struct vv_parity_job *j, size_t i)
+{
+	const struct vv_parity_layer *l = &j->head.layer[i];
+	const struct vv_parity_chain *c = chain_of(s, l->rank);
+
+	if (c->place >= s->places || s->domain[c->place] == VV_PARITY_NO_PLACE)
+		return VV_PARITY_NO_PLACE;
+	return strcmp(c->domain, l->domain_name) == 0 || is_free(s, j, i, c->place) ? c->place : VV_PARITY_NO_PLACE;
+}
+
+/* The place of the member's other object, or of the rank's layer before. Else the rank's own place
+ * now, or the first one in a domain that has nothing of other members. So the set bears as many
+ * losses as before, if there are enough domains. */
 static uint32_t choose_place(const struct vv_parity_sets *s, const struct vv_parity_job *j, size_t i)
 {
-	uint32_t home, rank = j->head.layer[i].rank, parent = rank < s->n_chains ? s->chain[rank] : VV_PARITY_NO_PLACE;
+	uint32_t home, parent = place_of_parent(s, j, i);
 
 	if (j->data[i].there || j->parity[i].there)
 		return j->data[i].there ? j->data[i].place : j->parity[i].place;
-	if (is_free(s, j, i, parent))
+	if (parent != VV_PARITY_NO_PLACE)
 		return parent;
 	home = s->target(s->arg, j->head.epoch, &j->head.layer[i]);
 	if (!is_taken(s, j, i, s->domain[home]))
@@ -615,9 +659,10 @@ static int rebuild_epoch(struct vv_parity_sets *s, uint64_t epoch, bool scan, st
 {
 	struct vv_parity_job *j = NULL;
 	size_t n = 0;
-	int rc = go_on_after(s, vv_parity_sets_load(s, epoch, &j, &n), first);
+	int rc;
 
 	follow_chains(s, epoch);
+	rc = go_on_after(s, vv_parity_sets_load(s, epoch, &j, &n), first);
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		rc = go_on_after(s, rebuild_set(s, &j[i], scan, out), first);
 	follow_chains(s, epoch + 1);
@@ -633,7 +678,7 @@ int vv_parity_sets_rebuild(struct vv_parity_sets *s, uint64_t last, bool scan, s
 {
 	struct vv_err_state first = { 0 };
 	size_t missing = 0;
-	int rc = begin_chains(s);
+	int rc = begin_chains(s, last);
 
 	if (s->io.group)
 		rc = vv_group_agree(s->io.group, s->io.group->comm, rc);

@@ -14,21 +14,27 @@ struct vv_parity_holder { /* an object in a store */
 
 #define VV_PARITY_NO_PLACE UINT32_MAX
 
+struct vv_parity_chain { /* the layers of a rank; places may be VV_PARITY_NO_PLACE */
+	uint32_t place;  /* of the newest layer so far */
+	uint32_t newest; /* of its newest layer of all */
+	char domain[VV_PARITY_DOMAIN]; /* of the rank when it wrote the newest layer so far */
+};
+
 struct vv_parity_sets {
 	struct vv_parity_io io;
 	struct vv_parity_holder *v; /* by epoch, layers before parity, then by rank and place */
 	size_t n, cap;
 	/* Where lost objects go: to the place of an older layer of the rank. Without one, to the
 	 * place for a rank of the epoch, by the storage node that it had. If the failure domain of
-	 * either has a part of the same set, they go to a domain that has none. */
+	 * the latter has a part of the same set, they go to a domain that has none. */
 	uint32_t (*target)(void *arg, uint64_t epoch, const struct vv_parity_layer *l);
 	/* After the sets of an epoch: places that lack its commit record get it. */
 	int (*spread)(void *arg, uint64_t epoch, bool rebuilt);
 	void *arg;
 	uint32_t places, *domain; /* of each place: its failure domain, or VV_PARITY_NO_PLACE */
-	/* During a rebuild, of each rank: the place of its newest layer so far, or
-	 * VV_PARITY_NO_PLACE. */
-	uint32_t n_chains, *chain;
+	/* During a rebuild, of each rank. */
+	uint32_t n_chains;
+	struct vv_parity_chain *chain;
 	size_t seen; /* holders that `chain` takes into account */
 };
 
