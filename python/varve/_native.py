@@ -7,6 +7,7 @@ for this communicator no page fault waits.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import typing
 
@@ -253,6 +254,37 @@ def check(rc: int) -> int:
         return rc
     sentence = native().varve_last_error().decode(errors="replace")
     raise _BY_CODE.get(rc, Error)(sentence or f"error {rc}", rc)
+
+
+ABSENT = object()
+Change = typing.Tuple[typing.Dict[str, typing.Any], typing.Dict[str, typing.Any]]  # a record, and its new values or ABSENT
+
+
+def _put(changes: typing.Iterable[Change]) -> None:
+    for record, values in changes:
+        for name, value in values.items():
+            if value is ABSENT:
+                record.pop(name, None)
+            else:
+                record[name] = value
+
+
+def recorded(changes: list[Change], function: typing.Callable[..., int], *arguments: typing.Any) -> None:
+    """Changes records, then calls a function of the library. A handler of a signal may raise an exception before the call or after it.
+
+    If the library was not called, or returns an error, the records get their old values. Until then these keep their memory.
+    """
+    before = [(record, {name: record.get(name, ABSENT) for name in values}) for record, values in changes]
+    waiting = iter([arguments])
+    results: list[int] = []
+    step = itertools.starmap(function, waiting)
+    try:
+        _put(changes)
+        results.extend(step)  # one step for Python: no handler comes between the call and its result
+    finally:
+        if next(waiting, None) is not None or (results and results[0] < 0):
+            _put(before)
+    check(results[0])
 
 
 def encode(what: str, text: str | os.PathLike) -> bytes:

@@ -6,8 +6,7 @@ import ctypes
 import typing
 
 from ._declare import memory_of
-from ._native import LATEST, Invalid, check, encode, native
-from ._signals import Signals
+from ._native import ABSENT, LATEST, Change, Invalid, check, encode, native, recorded
 
 
 def _numbers(name: str, what: str, values: collections.abc.Sequence[int], n: int) -> typing.Any:
@@ -35,18 +34,17 @@ class Parts:
         ghosts = [ghost] * n if isinstance(ghost, int) else list(ghost)
         around = _numbers(name, "ghost", ghosts, n)
         count = _numbers(name, "ghost", [extent - 2 * g for extent, g in zip(memory.shape, ghosts)], n)
-        with Signals(), self._handle as pointer:
-            check(native().varve_protect_slab(pointer, encode("name", name), memory.address, memory.type, n, _numbers(name, "shape", shape, n),
-                                              _numbers(name, "start", start, n), count, around))
-            self._keep(name, array, memory, Parts.slab, shape, start, ghost)
+        extents, first = _numbers(name, "shape", shape, n), _numbers(name, "start", start, n)
+        with self._handle as pointer:
+            recorded(self._kept(name, array, memory, Parts.slab, shape, start, ghost), native().varve_protect_slab, pointer, encode("name", name),
+                     memory.address, memory.type, n, extents, first, count, around)
 
     def shared(self, name: str, array: typing.Any) -> None:
         """Declares an array that is equal on all ranks."""
         memory = memory_of(name, array)
         size = array.nbytes if hasattr(array, "nbytes") else memoryview(array).nbytes
-        with Signals(), self._handle as pointer:
-            check(native().varve_protect_shared(pointer, encode("name", name), memory.address, size))
-            self._keep(name, array, memory, Parts.shared)
+        with self._handle as pointer:
+            recorded(self._kept(name, array, memory, Parts.shared), native().varve_protect_shared, pointer, encode("name", name), memory.address, size)
 
     def list(self, name: str, array: typing.Any) -> None:
         """Declares this rank's part of a list. The first dimension of the array counts the items."""
@@ -54,9 +52,9 @@ class Parts:
         width = 1
         for extent in memory.shape[1:]:
             width *= extent
-        with Signals(), self._handle as pointer:
-            check(native().varve_protect_list(pointer, encode("name", name), memory.address, memory.type, width, memory.shape[0]))
-            self._keep(name, array, memory, Parts.list)
+        with self._handle as pointer:
+            recorded(self._kept(name, array, memory, Parts.list), native().varve_protect_list, pointer, encode("name", name), memory.address,
+                     memory.type, width, memory.shape[0])
 
     def list_share(self, name: str, epoch: int | None = None) -> tuple[int, int] | None:
         """The items of a list that this rank is to have after a restart, and those of all ranks. None: there is no epoch yet."""
@@ -66,8 +64,6 @@ class Parts:
                                                     ctypes.byref(total)))
         return (share.value, total.value) if found else None
 
-    def _keep(self, name: str, array: typing.Any, memory: typing.Any, how: typing.Callable[..., None], *where: typing.Any) -> None:
-        self._handle.memory[name] = memory
-        self._arrays[name] = array
-        self._parts[name] = how, where
-        self._plain.pop(name, None)
+    def _kept(self, name: str, array: typing.Any, memory: typing.Any, how: typing.Callable[..., None], *where: typing.Any) -> typing.List[Change]:
+        """The records of a part."""
+        return [(self._handle.memory, {name: memory}), (self._arrays, {name: array}), (self._parts, {name: (how, where)}), (self._plain, {name: ABSENT})]

@@ -18,9 +18,9 @@ import weakref
 
 from . import _values
 from ._declare import PLAIN, Memory, memory_of, plain
-from ._native import LATEST, Array, Damaged, Error, Field, Invalid, Mismatch, NotFound, PeerFailed, RegionInfo, check, encode, is_interposed, native, options_text
+from ._native import ABSENT, LATEST, Array, Damaged, Error, Field, Invalid, Mismatch, NotFound, PeerFailed, RegionInfo
+from ._native import check, encode, is_interposed, native, options_text, recorded
 from ._parts import Parts
-from ._signals import Signals
 
 _NOTE = operator.attrgetter("note")
 _SLICE = 0.1  # seconds of a wait, after which Python may handle a signal
@@ -286,24 +286,20 @@ class Session(Parts, collections.abc.MutableMapping):
         if known and self._arrays.get(name) is value and known.declares_as(memory):
             return
         shape = (ctypes.c_size_t * len(memory.shape))(*memory.shape)
-        with Signals(), self._handle as pointer:
+        records = [(self._handle.memory, {name: memory}), (self._arrays, {name: value}), (self._plain, {name: ABSENT}), (self._parts, {name: ABSENT})]
+        with self._handle as pointer:
             if memory.fields:
                 fields = (Field * len(memory.fields))(*[Field(f.encode(), *rest) for f, *rest in memory.fields])
-                check(native().varve_protect_records(pointer, encode("name", name), memory.address, shape[0], memory.record, fields, len(fields)))
+                recorded(records, native().varve_protect_records, pointer, encode("name", name), memory.address, shape[0], memory.record, fields, len(fields))
             else:
-                check(native().varve_protect_array(pointer, encode("name", name), memory.address, memory.type, len(shape), shape))
-            self._handle.memory[name] = memory
-            self._arrays[name] = value
-            self._plain.pop(name, None)
-            self._parts.pop(name, None)
+                recorded(records, native().varve_protect_array, pointer, encode("name", name), memory.address, memory.type, len(shape), shape)
 
     def _declare_all(self, memory: dict[str, Memory]) -> None:
         """Declares many arrays in one call of the library: all of them, or none if it fails."""
         arrays = _Arrays(memory)
-        with Signals(), self._handle as pointer:
-            check(native().varve_protect_arrays(pointer, arrays.table, len(memory)))
-            self._handle.memory.update(memory)
-            self._arrays.update({name: m.keep for name, m in memory.items()})
+        records = [(self._handle.memory, memory), (self._arrays, {name: m.keep for name, m in memory.items()})]
+        with self._handle as pointer:
+            recorded(records, native().varve_protect_arrays, pointer, arrays.table, len(memory))
 
     @alone
     def __delitem__(self, name: str) -> None:
@@ -311,17 +307,14 @@ class Session(Parts, collections.abc.MutableMapping):
             del self._plain[name]
             return
         self._arrays[name]
-        with Signals(), self._handle as pointer:
-            check(native().varve_unprotect(pointer, encode("name", name)))
-            del self._handle.memory[name], self._arrays[name]
-            self._parts.pop(name, None)
+        records = [(record, {name: ABSENT}) for record in (self._handle.memory, self._arrays, self._parts)]
+        with self._handle as pointer:
+            recorded(records, native().varve_unprotect, pointer, encode("name", name))
 
     def _delete(self, names: typing.Iterable[str]) -> None:
-        """Many of them: Python's handlers are held back once."""
-        found = list(names)
-        with Signals():
-            for name in found:
-                del self[name]
+        """Many of them."""
+        for name in list(names):
+            del self[name]
 
     def __iter__(self) -> typing.Iterator[str]:
         return iter([*self._arrays, *self._plain])
@@ -364,16 +357,12 @@ class Session(Parts, collections.abc.MutableMapping):
             return
         buffer = _values.Buffer(len(text))
         buffer.fill(text)
-        with Signals():
-            check(native().varve_protect(pointer, region.encode(), buffer.memory, len(buffer.memory)))
-            texts[region] = buffer
+        recorded([(texts, {region: buffer})], native().varve_protect, pointer, region.encode(), buffer.memory, len(buffer.memory))
 
     def _drop_text(self, pointer: int, *regions: str) -> None:
         """Removes these regions, or all that have texts."""
         for region in regions or list(self._handle.texts):
-            with Signals():
-                check(native().varve_unprotect(pointer, region.encode()))
-                del self._handle.texts[region]
+            recorded([(self._handle.texts, {region: ABSENT})], native().varve_unprotect, pointer, region.encode())
 
     def _read(self, pointer: int, epoch: int, region: str) -> bytes:
         """The text of a region."""
@@ -504,10 +493,22 @@ class Session(Parts, collections.abc.MutableMapping):
                 found = self._handle.call(native().varve_restart, LATEST)
                 return native().varve_epoch(pointer) if found else 0
         finally:
-            with Signals():
-                for name, array in declared.items():
-                    how, where = parts.get(name, (Session.__setitem__, ()))
-                    how(self, name, array, *where)
+            try:
+                self._declare_again(declared, parts)
+            finally:
+                self._declare_again(declared, parts)  # those that a handler of a signal has left out
+
+    def _declare_again(self, declared: dict[str, typing.Any], parts: dict[str, typing.Any]) -> None:
+        """Those of these arrays that are not declared. The first error is raised at the end."""
+        error: BaseException | None = None
+        for name in [n for n in declared if n not in self._arrays]:
+            how, where = parts.get(name, (Session.__setitem__, ()))
+            try:
+                how(self, name, declared[name], *where)
+            except BaseException as e:
+                error = error or e
+        if error:
+            raise error
 
     def _try_load(self, number: int) -> Damaged | None:
         error: Exception | None = None
@@ -532,8 +533,7 @@ class Session(Parts, collections.abc.MutableMapping):
         stored = e.rank(self.rank) if self.size > 1 else e
         new = {name: numpy.empty(region.shape, region.dtype) for name, region in stored.items()
                if isinstance(region, Region) and name not in self._arrays}
-        with Signals():
-            self.update(new)
+        self.update(new)
 
     def _stored(self) -> typing.Any:
         from ._store import Store

@@ -1,9 +1,10 @@
-"""Signals of the program while the package takes a step that must not end half-way."""
+"""Signals of the program while the library calls functions of Python."""
 from __future__ import annotations
 
 import ctypes
 import importlib
 import itertools
+import os
 import signal
 import threading
 import typing
@@ -13,38 +14,41 @@ _python = importlib.import_module("_signal")  # the module signal looks for name
 _Action = ctypes.c_char * 512  # more than a struct sigaction has
 _sigaction = ctypes.PyDLL(None).sigaction
 _sigaction.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
+_here, _main = ctypes.pythonapi.PyInterpreterState_Get, ctypes.pythonapi.PyInterpreterState_Main
+_here.restype = _main.restype = ctypes.c_void_p
 
 
-def _set(number: int, handler: typing.Any) -> bool:
-    """Changes Python's table alone. The function that the kernel calls stays: the library counts requests there (signal_request.c).
-    False: Python refuses, as in an interpreter that is not the main one."""
+def _may_set() -> bool:
+    """Python refuses to change handlers on other threads than the main one, and in other interpreters."""
+    return threading.get_ident() == threading.main_thread().ident and _here() == _main()
+
+
+def _set(number: int, handler: typing.Any) -> None:
+    """Changes Python's table alone. The function that the kernel calls stays: the library counts requests there (signal_request.c)."""
     action = _Action()
     known = _sigaction(number, None, action) == 0
     try:
-        _python.signal(number, handler)
-        return True
-    except ValueError:
-        if _python.getsignal(number) == handler:  # it is set, and a handler has raised the error
-            raise
-        return False
+        _python.signal(number, handler)  # after it has called handlers of signals that have come
     finally:
         if known:
             _sigaction(number, action, None)
 
 
 class Signals:
-    """Holds Python's signal handlers back until the block ends. An exception of a handler would separate a call of the library from its
-    record here. A function that the library calls would return nothing. Python runs handlers on the main thread only: on others, and
-    inside another such block, this one does nothing."""
+    """Holds Python's signal handlers back until the block ends: a function that the library calls must return a value, not raise an
+    exception of a handler. Python runs handlers on the main thread only: on others, and inside another such block, this one does nothing.
+    """
     _held = False  # on the main thread
+    _last: Signals | None = None
 
     def __init__(self) -> None:
         self._away: list[tuple[int, typing.Any]] = []  # handlers to put back
         self._came: list[tuple[int, typing.Any]] = []  # handlers to call
 
     def __enter__(self) -> None:
-        if threading.get_ident() != threading.main_thread().ident or Signals._held:
+        if Signals._held or not _may_set():
             return
+        Signals._last = self
         try:
             self._take_away()
             Signals._held = bool(self._away)
@@ -60,12 +64,19 @@ class Signals:
         finally:
             self._handle()
 
+    @staticmethod
+    def after_fork() -> None:
+        """In a child that another thread has forked, this thread never ends the block."""
+        last, Signals._last, Signals._held = Signals._last, None, False
+        if last:
+            last._came.clear()  # these signals came to the parent
+            last._put_back()
+
     def _take_away(self) -> None:
         handlers = list(map(_python.getsignal, _NUMBERS))
         for each in itertools.compress(zip(_NUMBERS, handlers), map(callable, handlers)):
             self._away.append(each)
-            if not _set(each[0], self._note):
-                self._away.pop()
+            _set(each[0], self._note)
 
     def _note(self, number: int, _frame: typing.Any) -> None:
         came = (number, dict(self._away)[number])
@@ -90,3 +101,6 @@ class Signals:
         finally:
             if self._came:
                 self._handle()
+
+
+os.register_at_fork(after_in_child=Signals.after_fork)

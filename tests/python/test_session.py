@@ -33,6 +33,28 @@ def python(text, *arguments, **more):
     return subprocess.run([sys.executable, "-c", text, *map(str, arguments)], **{**RUN, **more})
 
 
+def interrupted_at(number, call):
+    """Ctrl-C before the operation of this number in the module that calls the library. True: the call has fewer."""
+    left = [number]
+
+    def trace(frame, event, _):
+        if frame.f_code.co_filename != _native.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        left[0] -= event == "opcode"
+        if left[0] == 0 and event == "opcode":
+            raise KeyboardInterrupt
+        return trace
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(None)
+    return left[0] > 0
+
+
 class Case(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -436,18 +458,48 @@ os.kill(os.getpid(), signal.SIGALRM)
         self.interrupted("varve_restart", v.load)
         self.assertIs(v["T"], t)
 
-    def test_no_handlers_elsewhere(self):
-        """Other threads than the main one leave the handlers alone; Python would refuse."""
-        v = self.open()
+    def test_interrupted_anywhere(self):
+        """The exception comes before any operation of Python that goes with a call of the library."""
+        v, states = self.open(keep=1), (np.arange(5), None, np.arange(6), 7)
+        for before, after in ((0, 1), (1, 2), (2, 3), (2, 0)):
+            at, is_over = 0, False
+            while not is_over:
+                at += 1
+                self.put(v, states[before])
+                is_over = interrupted_at(at, lambda: self.put(v, states[after]))
+                if at % 3 and not is_over:
+                    continue
+                stored = varve.Store(self.store)["l"][v.checkpoint()]
+                self.assertEqual({n: getattr(r, "shape", r) for n, r in stored.items()}, {n: getattr(r, "shape", r) for n, r in v.items()})
+            self.assertGreater(at, 50)
 
-        def change():
-            v["T"] = np.arange(5)
+    def put(self, v, value):
+        if value is None:
+            v.pop("T", None)
+        else:
+            v["T"] = value
+
+    def test_refused(self):
+        """The library keeps the array that it has, and so does the session."""
+        v, t = self.open(), np.arange(5)
+        v["T"] = t
+        for name in ("varve_protect_array", "varve_protect_shared", "varve_unprotect"):
+            with unittest.mock.patch.object(_native.native(), name, lambda *_: -1), self.assertRaises(varve.Error):
+                v.shared("T", np.arange(6)) if "shared" in name else self.put(v, None if "un" in name else np.arange(6))
+            self.assertIs(v["T"], t)
+        self.assertEqual(varve.Store(self.store)["l"][v.checkpoint()]["T"].shape, (5,))
+
+    def test_handlers_stay(self):
+        """Python's functions of signals are not called: a request for a checkpoint would be lost meanwhile."""
+        v, called = self.open(), []
+        sys.setprofile(lambda frame, event, function: called.append(function.__name__) if event == "c_call" else None)
+        try:
+            v["T"], v["n"] = np.arange(5), 1
+            v.checkpoint()
             del v["T"]
-            v["T"] = np.arange(6)
-        thread = threading.Thread(target=change)
-        thread.start()
-        thread.join()
-        self.assertEqual((v["T"].size, v.checkpoint()), (6, 1))
+        finally:
+            sys.setprofile(None)
+        self.assertFalse({"signal", "getsignal", "sigaction"} & set(called), set(called))
 
     def test_forgotten(self):
         v = varve.open(self.store, "l")
