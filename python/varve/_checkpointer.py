@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import collections
+import copy
 import ctypes
 import functools
 import itertools
@@ -456,13 +457,18 @@ def _check_keys(name: str, theirs: set[str], mine: set[str], where: str) -> None
         raise Mismatch(f"'{name}' is another model than in {where}: {'; '.join(differences)}")
 
 
-def _moved(value: typing.Any, device: torch.device, with_step: bool) -> typing.Any:
+def _moved(value: typing.Any, device: torch.device, with_step: bool, key: typing.Any = None) -> typing.Any:
     """The state of a parameter, with its tensors on the parameter's device."""
     if isinstance(value, torch.Tensor):
+        if key == "step":
+            return value.to(device, torch.float32) if with_step else value
         return value.to(device)
-    if type(value) is dict:
-        return {k: v if k == "step" and not with_step else _moved(v, device, with_step) for k, v in value.items()}
-    return type(value)(_moved(v, device, with_step) for v in value) if type(value) in (list, tuple) else value
+    if isinstance(value, dict):
+        moved = copy.copy(value)
+        for k, v in value.items():
+            moved[k] = _moved(v, device, with_step, k)
+        return moved
+    return type(value)(_moved(v, device, with_step) for v in value) if type(value) in (list, tuple, set, frozenset) else value
 
 
 def _load_optimizer(name: str, optimizer: torch.optim.Optimizer, state: dict[str, typing.Any], where: str) -> None:

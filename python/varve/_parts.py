@@ -31,12 +31,13 @@ class Parts:
         """
         memory = memory_of(name, array)
         n = len(memory.shape)
-        ghosts = [ghost] * n if isinstance(ghost, int) else list(ghost)
+        shape, start = tuple(shape), tuple(start)  # the program may change its lists
+        ghosts = (ghost,) * n if isinstance(ghost, int) else tuple(ghost)
         around = _numbers(name, "ghost", ghosts, n)
         count = _numbers(name, "ghost", [extent - 2 * g for extent, g in zip(memory.shape, ghosts)], n)
         extents, first = _numbers(name, "shape", shape, n), _numbers(name, "start", start, n)
         with self._handle as pointer:
-            recorded(self._kept(name, array, memory, Parts.slab, shape, start, ghost), native().varve_protect_slab, pointer, encode("name", name),
+            recorded(self._kept(name, array, memory, Parts.slab, shape, start, ghosts), native().varve_protect_slab, pointer, encode("name", name),
                      memory.address, memory.type, n, extents, first, count, around)
 
     def shared(self, name: str, array: typing.Any) -> None:

@@ -486,6 +486,7 @@ class Session(Parts, collections.abc.MutableMapping):
     def _newest(self) -> int:
         """The number of the newest intact epoch, the same on all ranks; 0: there is none. A restart without arrays finds it."""
         declared, parts = dict(self._arrays), dict(self._parts)
+        self._check_declarable(declared)
         try:
             self._delete(declared)
             with self._handle as pointer:
@@ -497,6 +498,16 @@ class Session(Parts, collections.abc.MutableMapping):
                 self._declare_again(declared, parts)
             finally:
                 self._declare_again(declared, parts)  # those that a handler of a signal has left out
+
+    def _check_declarable(self, arrays: dict[str, typing.Any]) -> None:
+        """An array may have become read-only, or have another memory."""
+        error: Exception | None = None
+        try:
+            for name, array in arrays.items():
+                memory_of(name, array)
+        except Exception as e:
+            error = e
+        self._agree(error)
 
     def _declare_again(self, declared: dict[str, typing.Any], parts: dict[str, typing.Any]) -> None:
         """Those of these arrays that are not declared. The first error is raised at the end."""
@@ -511,9 +522,20 @@ class Session(Parts, collections.abc.MutableMapping):
             raise error
 
     def _try_load(self, number: int) -> Damaged | None:
+        """New arrays stay if the epoch is loaded; another epoch may have them in another shape."""
+        made: dict[str, typing.Any] = {}
+        try:
+            damage = self._load_with(made, number)
+            if damage is None:
+                made = {}
+            return damage
+        finally:
+            self._delete(name for name, array in made.items() if self._arrays.get(name) is array)
+
+    def _load_with(self, made: dict[str, typing.Any], number: int) -> Damaged | None:
         error: Exception | None = None
         try:
-            self._make_arrays(number)
+            self._make_arrays(made, number)
         except Exception as e:
             error = e
         damage = self._agree(error)
@@ -525,15 +547,15 @@ class Session(Parts, collections.abc.MutableMapping):
             return e
         return None
 
-    def _make_arrays(self, number: int) -> None:
-        """Declares a new array for each of the epoch's that is not declared."""
+    def _make_arrays(self, made: dict[str, typing.Any], number: int) -> None:
+        """Declares a new array for each of the epoch's that is not declared, and puts it into `made`."""
         import numpy
         from ._store import Region
         e = self._stored()[number]
         stored = e.rank(self.rank) if self.size > 1 else e
-        new = {name: numpy.empty(region.shape, region.dtype) for name, region in stored.items()
-               if isinstance(region, Region) and name not in self._arrays}
-        self.update(new)
+        made.update({name: numpy.empty(region.shape, region.dtype) for name, region in stored.items()
+                     if isinstance(region, Region) and name not in self._arrays})
+        self.update(made)
 
     def _stored(self) -> typing.Any:
         from ._store import Store

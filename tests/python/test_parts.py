@@ -54,6 +54,21 @@ class Parts(unittest.TestCase):
             self.assertEqual(v.checkpoint(), 2)
         self.test_whole()
 
+    def test_load_after_change(self):
+        """The program uses its lists again for another part."""
+        parts, start, ghost = [np.zeros((4, 6)), np.zeros((8, 6))], [0, 0], [0, 0]
+        with varve.open(self.store, "run", mode="sync") as v:
+            for i, part in enumerate(parts):
+                v.slab(f"T#{i}", part, (10, 6), start, ghost)
+                start[0], ghost[0] = 4, 1
+            start[0], ghost[0] = 9, 3
+            v.list("particles", np.zeros((10, 3), "f4"))
+            v.shared("table", np.zeros(5, int))
+            self.assertTrue(v.load())
+            self.assertTrue((parts[0] == self.T[:4]).all() and (parts[1][1:7] == self.T[4:]).all())
+            v.checkpoint()
+        self.test_whole()
+
     def test_whole(self):
         whole = varve.Store(self.store)["run"][-1].whole
         self.assertEqual(set(whole), {"T", "particles", "table"})

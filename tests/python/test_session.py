@@ -55,6 +55,19 @@ def interrupted_at(number, call):
     return left[0] > 0
 
 
+class Interrupted:
+    """memory_of(), with Ctrl-C before the call of this number."""
+
+    def __init__(self, number):
+        self.number, self.real = number, varve._session.memory_of
+
+    def __call__(self, name, value):
+        self.number -= 1
+        if self.number == 0:
+            raise KeyboardInterrupt
+        return self.real(name, value)
+
+
 class Case(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -458,6 +471,51 @@ os.kill(os.getpid(), signal.SIGALRM)
         self.interrupted("varve_restart", v.load)
         self.assertIs(v["T"], t)
 
+    def test_load_older_shape(self):
+        """The newest epoch is damaged. An older one has arrays of other shapes; without one, no array stays declared."""
+        with varve.open(self.store, "l", codec="none") as v:
+            v["T"] = np.arange(500.0)
+            v.checkpoint()
+            first = set(self.store.rglob("*.layer"))
+            v["T"], v["X"] = x, _ = np.random.default_rng(0).random((2, 600))
+            v.checkpoint()
+        new, = set(self.store.rglob("*.layer")) - first
+        new.chmod(0o644)
+        new.write_bytes(new.read_bytes().replace(x.tobytes()[80:88], bytes(8)))
+        v = self.open(log="error")
+        with self.assertRaises(varve.Damaged):
+            v.load(2)
+        self.assertEqual(list(v), [])
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            self.assertTrue(v.load())
+        self.assertEqual((v.epoch, list(v), len(heard)), (1, ["T"], 1))
+        np.testing.assert_array_equal(v["T"], np.arange(500.0))
+
+    def test_load_read_only(self):
+        """One array cannot be declared again: all of them still are."""
+        v = self.open()
+        for name in "ABC":
+            v[name] = np.arange(5)
+        v.checkpoint()
+        v["A"].flags.writeable = False
+        with self.assertRaisesRegex(ValueError, "'A' is read-only"):
+            v.load()
+        self.assertEqual(list(v), ["A", "B", "C"])
+        self.assertEqual(list(varve.Store(self.store)["l"][v.checkpoint()]), ["A", "B", "C"])
+
+    def test_load_interrupted(self):
+        """Ctrl-C comes while the arrays are declared again."""
+        v = self.open()
+        for name in "ABC":
+            v[name] = np.arange(5)
+        v.checkpoint()
+        self.interrupted("varve_protect_array", v.load)
+        with unittest.mock.patch.object(varve._session, "memory_of", Interrupted(4)), self.assertRaises(KeyboardInterrupt):
+            v.load()
+        self.assertEqual(sorted(v), ["A", "B", "C"])
+        self.assertEqual(sorted(varve.Store(self.store)["l"][v.checkpoint()]), ["A", "B", "C"])
+
     def test_interrupted_anywhere(self):
         """The exception comes before any operation of Python that goes with a call of the library."""
         v, states = self.open(keep=1), (np.arange(5), None, np.arange(6), 7)
@@ -467,7 +525,7 @@ os.kill(os.getpid(), signal.SIGALRM)
                 at += 1
                 self.put(v, states[before])
                 is_over = interrupted_at(at, lambda: self.put(v, states[after]))
-                if at % 3 and not is_over:
+                if at % 7 and not is_over:
                     continue
                 stored = varve.Store(self.store)["l"][v.checkpoint()]
                 self.assertEqual({n: getattr(r, "shape", r) for n, r in stored.items()}, {n: getattr(r, "shape", r) for n, r in v.items()})

@@ -375,6 +375,21 @@ class Training(Case):
             adam = torch.optim.Adam([other])
             _checkpointer._load_optimizer("optimizer", adam, state, "epoch 1")
             self.assertEqual((adam.state[other]["step"].device.type, adam.state[other]["exp_avg"].device.type), (expected, "meta"), key)
+        state["state"][0]["step"] = torch.tensor(3)
+        _checkpointer._load_optimizer("optimizer", adam, state, "epoch 1")
+        self.assertEqual(adam.state[other]["step"].dtype, torch.float32)
+
+    def test_containers_on_another_device(self):
+        parameter, other = [torch.nn.Parameter(torch.ones(5, device=device)) for device in ("cpu", "meta")]
+        state, sgd = torch.optim.SGD([parameter], 0.1).state_dict(), torch.optim.SGD([other], 0.1)
+        made = {"a": collections.OrderedDict(a=torch.ones(2)), "b": collections.Counter(b=torch.ones(2)), "c": {torch.ones(2)},
+                "d": frozenset([torch.ones(2)]), "e": [({"step": torch.ones(2)}, torch.ones(2))]}
+        state["state"][0] = made
+        _checkpointer._load_optimizer("optimizer", sgd, state, "epoch 1")
+        moved = sgd.state[other]
+        self.assertEqual([type(v) for v in moved.values()], [type(v) for v in made.values()])
+        tensors = [moved["a"]["a"], moved["b"]["b"], *moved["c"], *moved["d"], moved["e"][0][1]]
+        self.assertEqual([t.device.type for t in tensors], ["meta"] * 5)
 
     @unittest.skipUnless(torch.cuda.is_available(), "no GPU")
     def test_restart_on_gpu(self):
