@@ -281,6 +281,9 @@ def recorded(changes: list[Change], function: typing.Callable[..., int], *argume
     try:
         _put(changes)
         results.extend(step)  # one step for Python: no handler comes between the call and its result
+    except ctypes.ArgumentError:  # the library was not called
+        _put(before)
+        raise
     finally:
         if next(waiting, None) is not None or (results and results[0] < 0):
             _put(before)

@@ -545,6 +545,10 @@ os.kill(os.getpid(), signal.SIGALRM)
             with unittest.mock.patch.object(_native.native(), name, lambda *_: -1), self.assertRaises(varve.Error):
                 v.shared("T", np.arange(6)) if "shared" in name else self.put(v, None if "un" in name else np.arange(6))
             self.assertIs(v["T"], t)
+        odd = unittest.mock.Mock(__array_interface__={"data": (1.5, False), "typestr": "|u1", "shape": (5,)}, dtype=None)
+        with self.assertRaises(ctypes.ArgumentError):
+            v["T"] = odd
+        self.assertIs(v["T"], t)
         self.assertEqual(varve.Store(self.store)["l"][v.checkpoint()]["T"].shape, (5,))
 
     def test_handlers_stay(self):
