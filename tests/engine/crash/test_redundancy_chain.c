@@ -190,13 +190,14 @@ static void returns(void)
 	hosts_end(j.r);
 }
 
-static void lose_older(const struct hosts *r)
+/* The layers of a rank in its store, and their parity */
+static void lose_epochs(const struct hosts *r, uint32_t rank, int first, int last)
 {
 	char path[PLACE_MAX + 64];
 
-	for (int e = 1; e <= OLDER; e++) {
-		hosts_lose(r, FIRST, e, FIRST);
-		snprintf(path, sizeof(path), "%s/p%u/job/00000000/%010d.r%d-of-%d.parity", r->store, FIRST, e, FIRST, RANKS);
+	for (int e = first; e <= last; e++) {
+		hosts_lose(r, rank, e, (int)rank);
+		snprintf(path, sizeof(path), "%s/p%u/job/00000000/%010d.r%u-of-%d.parity", r->store, rank, e, rank, RANKS);
 		CHECK_EQ(unlink(path), 0);
 	}
 }
@@ -208,8 +209,28 @@ static void returns_alone(void)
 	struct job j = { .r = hosts_new(RANKS, 501, "mode=sync redundancy=rs:2+2 failure-domain=store log=error"), .end = OLDER, .full = true };
 
 	replace(&j);
-	lose_older(j.r);
+	lose_epochs(j.r, FIRST, 1, OLDER);
 	restore(&j);
+	check_deltas(j.r, SECOND, SECOND, EPOCHS);
+	hosts_end(j.r);
+}
+
+/* The store of the first rank has other layers under the names of the second one. Newer layers do not follow those. */
+static void other_job(void)
+{
+	struct job j = { .r = hosts_new(RANKS, 502, "mode=sync redundancy=rs:2+2 failure-domain=store log=error"), .end = EPOCHS };
+	char from[PLACE_MAX + 64], to[PLACE_MAX + 64];
+
+	run_job(&j);
+	for (int e = 1; e <= OLDER; e++) {
+		hosts_object(j.r, FIRST, e, FIRST, from);
+		hosts_object(j.r, FIRST, e, SECOND, to);
+		MUST(link(from, to) == 0);
+	}
+	lose_epochs(j.r, 0, 1, OLDER);
+	lose_epochs(j.r, SECOND, OLDER + 1, EPOCHS);
+	j.want = EPOCHS;
+	run_job(&j);
 	check_deltas(j.r, SECOND, SECOND, EPOCHS);
 	hosts_end(j.r);
 }
@@ -218,6 +239,7 @@ int main(void)
 {
 	returns();
 	returns_alone();
+	other_job();
 	for (int made = 1; made < EPOCHS; made++)
 		killed_after(made);
 	return 0;
