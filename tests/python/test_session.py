@@ -45,6 +45,7 @@ def interrupted_at(number, call):
         if left[0] == 0 and event == "opcode":
             raise KeyboardInterrupt
         return trace
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 wants to know before it begins
     sys.settrace(trace)
     try:
         call()

@@ -3,6 +3,7 @@
 """Training on 1 to 4 ranks of gloo: killed and resumed, equal weights stored once, damage, and PyTorch's Distributed Checkpoint."""
 import concurrent.futures
 import gc
+import inspect
 import json
 import os
 import pathlib
@@ -231,11 +232,22 @@ def again_and_again(rank, folder):
     assert counts[-1] == counts[1], counts
 
 
+def dcp_save(state, writer, **more):
+    """dcp.save() of 2.x, or its older name. Not all versions know `no_dist`: without it they look whether there is a group."""
+    save = getattr(checkpoint, "save", None) or checkpoint.save_state_dict
+    save(state, storage_writer=writer, **{k: v for k, v in more.items() if k in inspect.signature(save).parameters})
+
+
+def dcp_load(state, reader, **more):
+    load = getattr(checkpoint, "load", None) or checkpoint.load_state_dict
+    load(state, storage_reader=reader, **{k: v for k, v in more.items() if k in inspect.signature(load).parameters})
+
+
 def state_dict(n, filled):
     torch.manual_seed(0)
     state = {"w": torch.randn(5, 6).t(), "b": torch.arange(3, dtype=torch.bfloat16), "plain": {"x": 1}, "empty": torch.empty(0, 3), "gaps": torch.randn(6, 6)[:, ::2]}
     if not filled:
-        state = {"w": torch.zeros(6, 5), "b": torch.zeros(3, dtype=torch.bfloat16), "plain": 0, "empty": torch.empty(0, 3), "gaps": torch.zeros(6, 3)}
+        state = {"w": torch.zeros(6, 5), "b": torch.zeros(3, dtype=torch.bfloat16), "plain": {"x": 0}, "empty": torch.empty(0, 3), "gaps": torch.zeros(6, 3)}
     if n > 1:
         shards = state["sharded"] = sharded_tensor.zeros(ChunkShardingSpec(dim=0, placements=[f"rank:{i}/cpu" for i in range(n)]), 10, 4)
         for s in shards.local_shards():
@@ -250,14 +262,14 @@ def save_distributed(rank, folder, n, lineage):
     state = state_dict(n, True)
     with varve.torch.Writer(folder / "store", lineage, keep=3, group="auto" if n > 1 else None) as writer:
         for i in range(3):
-            checkpoint.save_state_dict(state, writer, no_dist=n == 1)
+            dcp_save(state, writer, no_dist=n == 1)
             state["w"] += 1
 
 
 def load_distributed(rank, folder, n, lineage):
     for epoch, more in ((None, 2), (2, 1)):
         state = state_dict(n, False)
-        checkpoint.load_state_dict(state, varve.torch.Reader(folder / "store", lineage, epoch), no_dist=n == 1)
+        dcp_load(state, varve.torch.Reader(folder / "store", lineage, epoch), no_dist=n == 1)
         expected = state_dict(n, True)
         for i in range(more):
             expected["w"] += 1
@@ -284,7 +296,7 @@ def save_in_thread(rank, folder, n):
 
             def save(staged=staged, step=step):
                 writer.reset(f"step-{step}")
-                checkpoint.save_state_dict(staged, writer, process_group=group)
+                dcp_save(staged, writer, process_group=group)
             saves = [pool.submit(save)]
             for _ in range(20):
                 state["w"].add_(1)
@@ -293,7 +305,7 @@ def save_in_thread(rank, folder, n):
         saves[0].result()
     for step in range(4):
         found = {"w": torch.zeros(6, 5), "step": torch.zeros(5)}
-        checkpoint.load_state_dict(found, varve.torch.Reader(folder / "store", "threads", f"step-{step}"))
+        dcp_load(found, varve.torch.Reader(folder / "store", "threads", f"step-{step}"))
         assert torch.equal(found["step"], torch.full((5,), float(step))), step
         expected = state_dict(n, True)["w"]
         for _ in range(20 * step):
@@ -301,13 +313,29 @@ def save_in_thread(rank, folder, n):
         assert torch.equal(found["w"], expected), step
 
 
+def save_async(rank, folder, n):
+    """dcp.async_save() of 2.x: the program changes its state while the copy is saved."""
+    with varve.torch.Writer(folder / "store", "async", keep=5) as writer:
+        state = state_dict(n, True)
+        for step in range(4):
+            saving = checkpoint.async_save(state, checkpoint_id=f"step-{step}", storage_writer=writer)
+            state["w"] += 1
+            saving.result()
+    for step in range(4):
+        found, expected = {"w": torch.zeros(6, 5)}, state_dict(n, True)["w"]
+        dcp_load(found, varve.torch.Reader(folder / "store", "async", f"step-{step}"))
+        for _ in range(step):
+            expected += 1
+        assert torch.equal(found["w"], expected), step
+
+
 def save_folder(rank, folder, n):
-    checkpoint.save_state_dict(state_dict(n, True), checkpoint.FileSystemWriter(folder / "dcp"))
+    dcp_save(state_dict(n, True), checkpoint.FileSystemWriter(folder / "dcp"))
 
 
 def load_folder(rank, folder, n, name):
     state, expected = state_dict(n, False), state_dict(n, True)
-    checkpoint.load_state_dict(state, checkpoint.FileSystemReader(folder / name), no_dist=n == 1)
+    dcp_load(state, checkpoint.FileSystemReader(folder / name), no_dist=n == 1)
     assert all(torch.equal(state[name], expected[name]) for name in ("w", "b", "empty", "gaps")) and state["plain"] == {"x": 1}
     parts = [(s.metadata.shard_offsets[0], s.tensor) for s in state["sharded"].local_shards()] if n > 1 else [(0, state["sharded"])]
     assert all(torch.equal(t, FULL[at:at + t.shape[0]]) for at, t in parts)
@@ -315,7 +343,7 @@ def load_folder(rank, folder, n, name):
 
 def load_imported(rank, folder, n):
     state = state_dict(n, False)
-    checkpoint.load_state_dict(state, varve.torch.Reader(folder / "store", "folder", "imported"))
+    dcp_load(state, varve.torch.Reader(folder / "store", "folder", "imported"))
     assert torch.equal(state["w"], state_dict(n, True)["w"]) and state["plain"] == {"x": 1}
 
 
@@ -390,6 +418,10 @@ class Distributed(Case):
 
     def test_thread(self):
         ranks.run(3, save_in_thread, self.folder, 3)
+
+    @unittest.skipUnless(hasattr(checkpoint, "async_save"), "PyTorch without dcp.async_save()")
+    def test_async(self):
+        ranks.run(3, save_async, self.folder, 3)
 
     def test_folders(self):
         """A folder of three ranks becomes an epoch, and this epoch a folder."""
