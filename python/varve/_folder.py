@@ -41,7 +41,8 @@ class _Source:
             kind, sizes = _planner.LoadItemType.TENSOR, item.tensor_data.chunk.sizes
             target = _Target(torch.empty(sizes, dtype=item.tensor_data.properties.dtype))
         start = torch.Size([0] * len(sizes))
-        self._reader.read_data(_planner.LoadPlan([_planner.ReadItem(kind, item.index, start, item.index, start, sizes)]), target).wait()
+        wanted = _planner.ReadItem(type=kind, dest_index=item.index, dest_offsets=start, storage_index=item.index, storage_offsets=start, lengths=sizes)
+        self._reader.read_data(_planner.LoadPlan([wanted]), target).wait()
         return target.value
 
 
@@ -50,11 +51,11 @@ def _items(metadata: typing.Any) -> list[typing.Any]:
     kinds, index, items = _planner.WriteItemType, _metadata.MetadataIndex, []
     for name, entry in metadata.state_dict_metadata.items():
         if not hasattr(entry, "chunks"):
-            items.append(_planner.WriteItem(index(name), kinds.BYTE_IO))
+            items.append(_planner.WriteItem(index=index(name), type=kinds.BYTE_IO))
             continue
         for i, chunk in enumerate(entry.chunks):
-            data = _planner.TensorWriteData(chunk, entry.properties, entry.size)
-            items.append(_planner.WriteItem(index(name, chunk.offsets, i), kinds.SHARD, data))
+            data = _planner.TensorWriteData(chunk=chunk, properties=entry.properties, size=entry.size)
+            items.append(_planner.WriteItem(index=index(name, chunk.offsets, i), type=kinds.SHARD, tensor_data=data))
     return items
 
 

@@ -78,6 +78,7 @@ def modules():
     class WriteItem:
         index: MetadataIndex
         type: WriteItemType
+        bytes_io_data: typing.Any = None  # of later versions of 2.x
         tensor_data: typing.Optional[TensorWriteData] = None
 
     @dataclasses.dataclass(frozen=True)
@@ -216,7 +217,7 @@ class SavePlanner:
             for at, length in ((0, half), (half, value.shape[0] - half)):
                 offset, sizes = torch.Size([at] + [0] * (value.dim() - 1)), torch.Size([length, *value.shape[1:]])
                 data = P.TensorWriteData(M.ChunkStorageMetadata(offset, sizes), M.TensorProperties(dtype=value.dtype), value.shape)
-                items.append(P.WriteItem(M.MetadataIndex(name, offset), P.WriteItemType.SHARD, data))
+                items.append(P.WriteItem(M.MetadataIndex(name, offset), P.WriteItemType.SHARD, tensor_data=data))
         return P.SavePlan(items, planner_data={name: tuple(name.split(".")) for name in self.state})
 
     def resolve_data(self, item):
