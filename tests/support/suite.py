@@ -42,7 +42,8 @@ def others():
 
 
 def begin(place):
-    place.mkdir(mode=0o700, exist_ok=True)
+    place.mkdir(exist_ok=True)
+    place.chmod(0o711)  # some tests have children of another user
     LIST.write_text(json.dumps({"found": sorted(found()), "others": others()}))
 
 
