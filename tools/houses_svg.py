@@ -22,7 +22,7 @@ WORDS = {  # what each house is for
     "files": "pack and unpack",
 }
 LAYERS = [
-    ("front ends", "cli, image, preload, fortran", "the command; process images; transparent capture"),
+    ("callers", "cli, image, preload, fortran", "the command; process images; transparent capture"),
     ("engine", None, None),
     ("plugs", "codec, store, space, gpu, track, comm, reader", "one file or folder for each codec, store ..."),
     ("core", "format, dedup, ranks, plan", "the model: pure functions on values"),
@@ -57,7 +57,7 @@ def engine(y):
         for i, name in enumerate(names):
             parts.append(room(y, name, WORDS[name], 2 * LEFT + i * (width + 8), width))
         y += ROW
-    parts.append(room(y, "root", "context.h: the data of a session; options.c; nothing that works", 2 * LEFT, WIDTH - 4 * LEFT))
+    parts.append(room(y, "root", "context.h: the data of a session; options.c", 2 * LEFT, WIDTH - 4 * LEFT))
     return "\n".join(parts), height + 10
 
 
