@@ -21,7 +21,7 @@ made = {"folder": None, "sources": {}, "parts": []}
 
 # --- manual pages
 
-ESCAPES = [("\\-", "-"), ("\\ ", " "), ("\\(aq", "'"), ("\\&", ""), ("\\e", "\\")]
+ESCAPES = [("\\-", "-"), ("\\ ", " "), ("\\(aq", "'"), ("\\(dq", '"'), ("\\&", ""), ("\\e", "\\")]
 
 
 def plain(text):
@@ -51,11 +51,14 @@ def fonts(macro, rest):
     return ("" if len(macro) == 2 else " ").join(f"<{tag}>{word}</{tag}>" if tag else word for tag, word in turn)
 
 
+LISTS = {"dl": "</dd>", "ul": "</li>"}  # the end of an item
+
+
 class Manual:
     """One page of docs/man as Markdown: headings are Markdown's, the rest is HTML."""
 
     def __init__(self, path, pages):
-        self.pages, self.out, self.text, self.listed = pages, [], [], False
+        self.pages, self.out, self.text, self.listed = pages, [], [], None
         self.verbatim = self.term = False
         for line in path.read_text().split("\n"):
             self.line(line)
@@ -94,8 +97,18 @@ class Manual:
     def end_list(self):
         self.paragraph()
         if self.listed:
-            self.out.append("</dd></dl>\n")
-        self.listed = False
+            self.out.append(f"{LISTS[self.listed]}</{self.listed}>\n")
+        self.listed = None
+
+    def next_item(self, kind):
+        """Of a list of terms, or of points."""
+        if self.listed == kind:
+            self.paragraph()
+            self.out.append(LISTS[kind])
+        else:
+            self.end_list()
+            self.out.append(f"<{kind}>")
+        self.listed = kind
 
     def do_th(self, rest):
         name, section = rest.split()[:2]
@@ -116,9 +129,8 @@ class Manual:
             self.end_list()
 
     def do_tp(self, _):
-        self.paragraph()
-        self.out.append("</dd>" if self.listed else "<dl>")
-        self.listed = self.term = True
+        self.next_item("dl")
+        self.term = True
 
     def do_tq(self, _):
         """One more term for what follows."""
@@ -130,8 +142,16 @@ class Manual:
         self.term = True
 
     def do_ip(self, rest):
-        self.do_tp("")
-        self.add(inline(rest.strip('"')))
+        """A mark, and how far the text is indented. Without a mark it is one more paragraph of the item."""
+        mark = "".join(re.findall(r'"[^"]*"|\S+', rest)[:1]).strip('"')
+        if mark == "\\(bu":
+            self.next_item("ul")
+            self.out.append("<li>")
+        elif mark:
+            self.do_tp("")
+            self.add(inline(mark))
+        else:
+            self.paragraph()
 
     def do_nf(self, _):
         self.paragraph()

@@ -67,6 +67,8 @@ def check_links(site):
                 problems.append(f"{name}: {link}: there is no such page")
             elif anchor and target in pages and urllib.parse.unquote(anchor) not in pages[target].names:
                 problems.append(f"{name}: {link}: there is no such place")
+    problems += [f"{path.relative_to(site)}: {escape}: an escape of troff" for path in (site / "man").glob("*.html")
+                 for escape in re.findall(r"\\\(\w\w|\\f[BIRP]|^\.[A-Z]{2} .*", path.read_text(), re.M)]
     problems += [f"{path.relative_to(site)}: loads {found}" for path in site.rglob("*.css")
                  for found in re.findall(r"url\(['\"]?((?:https?:)?//[^)]*)", path.read_text())]
     return len(pages), problems
