@@ -130,20 +130,28 @@ static void cannot_store(const struct varve_comm *comm, void *arg)
 	OK(varve_close(v));
 }
 
+/* The first epoch counts. The odd rank cannot store the next one, for which all memory has changed. */
+static uint8_t *begin_failure(const struct run *r, const struct varve_comm *comm, varve **v)
+{
+	uint8_t *p;
+
+	OK(open_rank(r, comm, "", v));
+	p = varve_alloc(*v, "p", PAGES * PAGE);
+	fill(p, PAGES * PAGE, comm->rank);
+	OK(settle(*v));
+	if (comm->rank == r->odd)
+		block_folder(r, r->odd, true);
+	fill(p, PAGES * PAGE, comm->rank + 10);
+	return p;
+}
+
 /* Nobody waits for the epoch that fails: the next call tells, on every rank. */
 static void told_later(const struct varve_comm *comm, void *arg)
 {
 	struct run *r = arg;
-	varve *v = NULL;
-	uint8_t *p;
+	varve *v;
+	uint8_t *p = begin_failure(r, comm, &v);
 
-	OK(open_rank(r, comm, "", &v));
-	p = varve_alloc(v, "p", PAGES * PAGE);
-	fill(p, PAGES * PAGE, comm->rank);
-	OK(settle(v));
-	if (comm->rank == r->odd)
-		block_folder(r, r->odd, true);
-	fill(p, PAGES * PAGE, comm->rank + 10);
 	if (strcmp(r->mode, "sync") == 0) {
 		MUST(varve_checkpoint(v) < 0);
 	} else {
@@ -167,16 +175,9 @@ static void told_later(const struct varve_comm *comm, void *arg)
 static void told_to_some(const struct varve_comm *comm, void *arg)
 {
 	struct run *r = arg;
-	varve *v = NULL;
-	uint8_t *p;
+	varve *v;
+	uint8_t *p = begin_failure(r, comm, &v);
 
-	OK(open_rank(r, comm, "", &v));
-	p = varve_alloc(v, "p", PAGES * PAGE);
-	fill(p, PAGES * PAGE, comm->rank);
-	OK(settle(v));
-	if (comm->rank == r->odd)
-		block_folder(r, r->odd, true);
-	fill(p, PAGES * PAGE, comm->rank + 10);
 	OK(varve_checkpoint(v));
 	if (comm->rank % 2)
 		MUST(varve_wait_for(v, varve_epoch(v), 60) < 0);
