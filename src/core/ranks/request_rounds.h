@@ -12,9 +12,9 @@ struct vv_request_rounds { /* the requests of one rank to another */
 	uint64_t rounds; /* at least 1 */
 };
 
-/* Is the request of `len` bytes due by this round, after requests of `asked` bytes? The last round
- * has all that is left. A pair with fewer requests than rounds is quiet in some rounds. These
- * are as if drawn for each pair, so that the rounds of a rank are about even. */
+/* Is the request of `len` bytes due by this round, after requests of `asked` bytes? By the last
+ * round all are. The round of the first request is pseudo-random, so that pairs with few requests
+ * are spread evenly over the rounds of a rank. */
 static inline bool vv_request_rounds_is_due(const struct vv_request_rounds *p, uint64_t asked, uint64_t len, uint64_t round)
 {
 	uint64_t phase = vv_mix((uint64_t)p->from << 32 | p->to) % p->rounds;
