@@ -8,7 +8,7 @@
 #include "cli/base/verb_context.h"
 #include "engine/lineage/provenance.h"
 #include "engine/ranks/parity_scan.h"
-#include "engine/ranks/parity_sets.h"
+#include "engine/ranks/parity_rebuild.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -262,7 +262,7 @@ static int list_all(struct rebuild *b)
 static int rebuild_all(struct rebuild *b, struct vv_parity_report *r, struct vv_err_state *error)
 {
 	size_t missing;
-	int rc = vv_parity_sets_rebuild(&b->sets, UINT64_MAX, b->scan, r);
+	int rc = vv_parity_rebuild_run(&b->sets, UINT64_MAX, b->scan, r);
 
 	for (size_t i = 0; rc == 0 && i < b->n_epochs; i++)
 		if (!vv_parity_sets_epoch(&b->sets, b->epoch[i], &missing) && (i == 0 || b->epoch[i] != b->epoch[i - 1]))
@@ -468,7 +468,7 @@ static int run(struct vv_verb_context *job)
 			vv_log_warn("%s", r.lost[i].text);
 	if (rc == 0 && !job->args->json && !job->args->quiet && !b.dry)
 		vv_out_printf(&job->out, "%zu objects written, %s\n", r.built.n_objects, vv_text_size(r.built.layer_bytes + r.built.parity_bytes).s);
-	vv_parity_sets_free_report(&r);
+	vv_parity_rebuild_free_report(&r);
 	close_all(&b);
 	if (rc == 0 && error.code)
 		rc = vv_err_restore(&error);

@@ -143,7 +143,7 @@ static int rebuild(struct varve *v, uint64_t last, bool scan, struct vv_parity_r
 {
 	int rc = vv_parity_ranks_rebuild(&v->ctx, &of(v)->domains, last, scan, r);
 
-	vv_parity_sets_free_report(&of(v)->lost);
+	vv_parity_rebuild_free_report(&of(v)->lost);
 	of(v)->lost = *r;
 	tell(v, r, scan);
 	return rc;
@@ -170,7 +170,7 @@ int vv_redundancy_open(struct varve *v)
 void vv_redundancy_close(struct varve *v)
 {
 	vv_parity_ranks_fini(&of(v)->domains, v->ctx.group);
-	vv_parity_sets_free_report(&of(v)->lost);
+	vv_parity_rebuild_free_report(&of(v)->lost);
 }
 
 int vv_redundancy_repair(struct varve *v, uint64_t epoch, bool *repaired)

@@ -250,7 +250,7 @@ int vv_parity_ranks_rebuild(struct vv_context *ctx, const struct vv_parity_domai
 	int rc = gather_names(ctx, d, &s);
 
 	if (rc == 0)
-		rc = vv_parity_sets_rebuild(&s, last, scan, out);
+		rc = vv_parity_rebuild_run(&s, last, scan, out);
 	vv_parity_sets_fini(&s);
 	return rc;
 }

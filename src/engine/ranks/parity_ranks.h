@@ -3,7 +3,7 @@
 #ifndef VV_ENGINE_RANKS_PARITY_RANKS_H
 #define VV_ENGINE_RANKS_PARITY_RANKS_H
 
-#include "engine/ranks/parity_sets.h"
+#include "engine/ranks/parity_rebuild.h"
 
 struct vv_parity_domains {
 	unsigned k, m; /* of stripes */

@@ -32,19 +32,10 @@ struct vv_parity_sets {
 	int (*spread)(void *arg, uint64_t epoch, bool rebuilt);
 	void *arg;
 	uint32_t places, *domain; /* of each place: its failure domain, or VV_PARITY_NO_PLACE */
-	/* During a rebuild, of each rank. */
+	/* Of each rank, during a rebuild (engine/ranks/parity_rebuild.h). */
 	uint32_t n_chains;
 	struct vv_parity_chain *chain;
 	size_t seen; /* holders that `chain` takes into account */
-};
-
-struct vv_parity_report {
-	struct vv_parity_built built;
-	struct vv_parity_lost { /* cannot be made again */
-		uint64_t epoch;
-		char text[400];
-	} *lost;
-	size_t n_lost, lost_cap;
 };
 
 /* Adds the objects of a store. */
@@ -52,6 +43,8 @@ int vv_parity_sets_add(struct vv_parity_sets *s, const struct vv_listing *l, uin
 void vv_parity_sets_sort(struct vv_parity_sets *s);
 void vv_parity_sets_fini(struct vv_parity_sets *s);
 bool vv_parity_sets_has_layer(const struct vv_parity_sets *s, uint64_t layer);
+/* Does this place have the layer? */
+bool vv_parity_sets_holds(const struct vv_parity_sets *s, uint64_t layer, uint32_t place);
 /* The number of ranks of an epoch that has parity; 0: it has none. *missing: objects that no place
  * has. */
 uint32_t vv_parity_sets_epoch(const struct vv_parity_sets *s, uint64_t epoch, size_t *missing);
@@ -60,13 +53,10 @@ bool vv_parity_sets_is_partial(const struct vv_parity_sets *s, uint64_t from);
 /* The next epoch with parity above this one; 0: there is none. */
 uint64_t vv_parity_sets_next(const struct vv_parity_sets *s, uint64_t epoch);
 
+/* Without a rebuild, or for a rank without layers: no place is known. */
+const struct vv_parity_chain *vv_parity_sets_chain(const struct vv_parity_sets *s, uint32_t rank);
 /* The sets of an epoch, with all that is there. The caller ends each job, and frees the list. */
 int vv_parity_sets_load(const struct vv_parity_sets *s, uint64_t epoch, struct vv_parity_job **out, size_t *n);
-/* Writes the missing objects of all epochs up to `last`; with `scan` also those with damaged
- * blocks. Sets that cannot be made again are added to the report, and are no error. If a store
- * fails, the other sets are made all the same; the result is the first error. */
-int vv_parity_sets_rebuild(struct vv_parity_sets *s, uint64_t last, bool scan, struct vv_parity_report *out);
-void vv_parity_sets_free_report(struct vv_parity_report *r);
 /* "partner", "xor:8" or "rs:6+2" */
 enum { VV_PARITY_SCHEME = 32 };
 void vv_parity_sets_scheme(unsigned k, unsigned m, char out[VV_PARITY_SCHEME]);
