@@ -44,10 +44,13 @@ static void advance_chains(struct vv_parity_sets *s, uint64_t epoch)
 {
 	for (; s->seen < s->n && vv_run_epoch(s->v[s->seen].layer) < epoch; s->seen++) {
 		const struct vv_parity_holder *h = &s->v[s->seen];
-		uint32_t *place = &s->chain[vv_run_rank(h->layer)].place;
+		struct vv_parity_chain *c = &s->chain[vv_run_rank(h->layer)];
 
-		if (!h->ranks && !vv_parity_sets_holds(s, h->layer, *place))
-			*place = h->place;
+		if (h->ranks)
+			continue;
+		if (!vv_parity_sets_holds(s, h->layer, c->place))
+			c->place = h->place;
+		c->domain[0] = '\0';
 	}
 }
 
@@ -127,8 +130,8 @@ static bool is_free(const struct vv_parity_sets *s, const struct vv_parity_job *
 }
 
 /* The place of the layer before that of the member, or VV_PARITY_NO_PLACE. A delta is read together
- * with its parents, so that another place is worse than one with objects of other members. Only a
- * rank that has moved since stored its whole state: its place counts only if it is free. */
+ * with its parents, so that another place is worse than one with objects of other members. A rank
+ * that has moved since then has stored its whole state. Then the place counts only if it is free. */
 static uint32_t place_of_parent(const struct vv_parity_sets *s, const struct vv_parity_job *j, size_t i)
 {
 	const struct vv_parity_layer *l = &j->head.layer[i];
@@ -136,7 +139,7 @@ static uint32_t place_of_parent(const struct vv_parity_sets *s, const struct vv_
 
 	if (c->place >= s->places || s->domain[c->place] == VV_PARITY_NO_PLACE)
 		return VV_PARITY_NO_PLACE;
-	return strcmp(c->domain, l->domain_name) == 0 || is_free(s, j, i, c->place) ? c->place : VV_PARITY_NO_PLACE;
+	return !*c->domain || strcmp(c->domain, l->domain_name) == 0 || is_free(s, j, i, c->place) ? c->place : VV_PARITY_NO_PLACE;
 }
 
 /* The place of the member's other object, or of the rank's layer before. Else the rank's own place

@@ -17,7 +17,7 @@ struct vv_parity_holder { /* an object in a store */
 struct vv_parity_chain { /* the layers of a rank; places may be VV_PARITY_NO_PLACE */
 	uint32_t place;  /* of the newest layer so far */
 	uint32_t newest; /* of its newest layer of all */
-	char domain[VV_PARITY_DOMAIN]; /* of the rank when it wrote the newest layer so far */
+	char domain[VV_PARITY_DOMAIN]; /* of the rank when it wrote that layer; "": not known */
 };
 
 struct vv_parity_sets {

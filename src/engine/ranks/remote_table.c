@@ -240,9 +240,10 @@ static int load_here(struct vv_context *ctx, struct asking *ask, bool elsewhere,
 
 	for (size_t i = 0; rc == 0 && i < ask->n; i++) {
 		rc = vv_run_table_load(&ctx->lineage, ask->epoch, ask->rank[i], NULL, &ask->out[i]);
-		if ((rc != VV_EDAMAGED && rc != VV_EIO) || !elsewhere)
+		if ((rc != VV_EDAMAGED && rc != VV_EIO && rc != VV_EDENIED) || !elsewhere)
 			continue;
-		if (ask->why.code != VV_EIO) /* a layer of another node is missing here; one that cannot be reached may be intact */
+		/* Other errors only say that a layer is on another node. */
+		if (ask->why.code != VV_EIO && ask->why.code != VV_EDENIED)
 			vv_err_save(rc, &ask->why);
 		++*miss;
 		rc = 0;

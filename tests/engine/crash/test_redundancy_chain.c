@@ -212,6 +212,9 @@ static void returns_alone(void)
 	lose_epochs(j.r, FIRST, 1, OLDER);
 	restore(&j);
 	check_deltas(j.r, SECOND, SECOND, EPOCHS);
+	lose_epochs(j.r, SECOND, EPOCHS, EPOCHS); /* the epochs before it miss nothing now */
+	run_job(&j);
+	check_deltas(j.r, SECOND, SECOND, EPOCHS);
 	hosts_end(j.r);
 }
 
