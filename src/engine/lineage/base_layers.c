@@ -95,7 +95,7 @@ static int cut(struct base_pieces *p, struct vv_layer_file *f, uint64_t pos, uin
 
 	while (len) {
 		uint32_t from;
-		int64_t n = vv_layer_file_cut(f, pos, len, &c, &from);
+		int64_t n = vv_layer_file_locate(f, pos, len, &c, &from);
 
 		if (n < 0)
 			return (int)n;

@@ -19,7 +19,7 @@
  * found, 0 if there are no epochs. */
 static int recover(struct vv_lineage *lin)
 {
-	uint64_t epoch = UINT64_MAX;
+	uint64_t epoch = UINT64_MAX, damaged = 0;
 	int rc = vv_catalog_newest(lin, epoch, &epoch);
 
 	for (; rc == 0 && epoch; rc = vv_catalog_newest(lin, epoch, &epoch)) {
@@ -37,6 +37,8 @@ static int recover(struct vv_lineage *lin)
 		}
 		vv_commit_fini(&c);
 		vv_mem_free(p);
+		if (rc == VV_EDAMAGED || (rc == 0 && !lin->recovered))
+			damaged = epoch;
 		if (rc == VV_EDAMAGED || rc == VV_ENOENT) { /* an older record has the same identity */
 			vv_err_clear();
 			rc = 0;
@@ -44,6 +46,9 @@ static int recover(struct vv_lineage *lin)
 		if (rc || lin->recovered)
 			return rc ? rc : 1;
 	}
+	if (rc == 0 && damaged)
+		rc = vv_err_set(VV_EDAMAGED, "'%s/%s': the record of the lineage is missing, and no commit record can be read, such as that of epoch %" PRIu64
+				"; to begin a new lineage, choose another name", lin->store->url, lin->name, damaged);
 	return rc;
 }
 

@@ -461,7 +461,7 @@ int vv_layer_file_load_digests(struct vv_layer_file *f)
 	return vv_layer_file_name_in_error(f, rc);
 }
 
-int64_t vv_layer_file_cut(const struct vv_layer_file *f, uint64_t pos, uint64_t len, struct vv_payload_cursor *c, uint32_t *from)
+int64_t vv_layer_file_locate(const struct vv_layer_file *f, uint64_t pos, uint64_t len, struct vv_payload_cursor *c, uint32_t *from)
 {
 	const struct vv_extent *x;
 	uint64_t left;

@@ -73,7 +73,7 @@ int vv_layer_file_check_head(struct vv_layer_file *f, const struct vv_digest *wa
 
 /* Locates the first of the positions pos..pos+len: the cursor gets the block, *from the offset in
  * it. Returns how many bytes are contiguous there, or VV_EDAMAGED: no block holds pos. */
-int64_t vv_layer_file_cut(const struct vv_layer_file *f, uint64_t pos, uint64_t len, struct vv_payload_cursor *c, uint32_t *from);
+int64_t vv_layer_file_locate(const struct vv_layer_file *f, uint64_t pos, uint64_t len, struct vv_payload_cursor *c, uint32_t *from);
 
 /* Reads the stored bytes of block i, checked. */
 int vv_layer_file_read_stored(struct vv_layer_file *f, size_t i, void *stored);

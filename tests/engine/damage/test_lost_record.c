@@ -1,7 +1,9 @@
 /* The lineage's record is lost or damaged: its epochs are not. They restore, verify names the loss, and the next writer
  * puts the record back, with the same id. */
+#include "base/err.h"
 #include "base/mem.h"
 #include "base/pool.h"
+#include "core/format/name.h"
 #include "engine/lineage/catalog.h"
 #include "engine/upkeep/verify.h"
 #include "store/dir/dir.h"
@@ -108,6 +110,30 @@ static void pass_over(int errnum)
 	vv_store_close(s);
 }
 
+/* The lineage is there, and is not begun anew. */
+static void none_readable(void)
+{
+	struct vv_store_options opt = { 0 };
+	struct vv_store *s = NULL;
+	struct vv_lineage lin;
+	char name[VV_NAME_MAX];
+	uint8_t *p = NULL;
+	size_t n = 0;
+
+	ok(vv_store_open("mem:none", &opt, &s));
+	lay_down("mem:none", 1);
+	lose(s, -1);
+	vv_name_commit(name, "a", 1);
+	ok(vv_store_get(s, name, 4096, &p, &n));
+	p[n / 2] ^= 1;
+	ok(vv_store_put(s, name, p, n));
+	vv_mem_free(p);
+	CHECK_EQ(vv_catalog_open(s, "a", true, &lin), VV_EDAMAGED);
+	CHECK(strstr(vv_err_last(), "no commit record can be read, such as that of epoch 1"));
+	CHECK_EQ(vv_store_get(s, "a/lineage", 4096, &p, &n), VV_ENOENT);
+	vv_store_close(s);
+}
+
 int main(void)
 {
 	struct vv_store_options opt = { 0 };
@@ -131,6 +157,7 @@ int main(void)
 		CHECK(memcmp(id, again, 16) == 0);
 	}
 	vv_store_close(s);
+	none_readable();
 	odd = *lazyfs();
 	odd.open = odd_open;
 	vv_dir_set_fs(&odd);
