@@ -14,7 +14,7 @@ import torch.distributed as dist
 
 from ._native import Invalid, native
 from ._session import Group, called
-from ._signals import Signals
+from ._deferred_signals import DeferredSignals
 
 _NOBODY = 2**32 - 1
 _PEER = -11
@@ -109,7 +109,7 @@ class TorchGroup(Group):
         return self.call(function, ctypes.byref(self._comm), *arguments)
 
     def call(self, function: typing.Callable[..., typing.Any], *arguments: typing.Any) -> typing.Any:
-        with Signals():
+        with DeferredSignals():
             return function(*arguments)
 
     def least(self, number: int) -> int:

@@ -272,7 +272,7 @@ def _put(changes: typing.Iterable[Change]) -> None:
 def recorded(changes: list[Change], function: typing.Callable[..., int], *arguments: typing.Any) -> None:
     """Changes records, then calls a function of the library. A handler of a signal may raise an exception before the call or after it.
 
-    If the library was not called, or returns an error, the records get their old values. Until then these keep their memory.
+    If the library was not called, or returns an error, the records get their old values. Until then the old values keep the arrays' memory alive.
     """
     before = [(record, {name: record.get(name, ABSENT) for name in values}) for record, values in changes]
     waiting = iter([arguments])

@@ -283,7 +283,7 @@ class Session(Parts, collections.abc.MutableMapping):
     def _declare(self, name: str, value: typing.Any) -> None:
         memory = memory_of(name, value)
         known = self._handle.memory.get(name)
-        if known and self._arrays.get(name) is value and known.declares_as(memory):
+        if known and self._arrays.get(name) is value and name not in self._parts and known.declares_as(memory):
             return
         shape = (ctypes.c_size_t * len(memory.shape))(*memory.shape)
         records = [(self._handle.memory, {name: memory}), (self._arrays, {name: value}), (self._plain, {name: ABSENT}), (self._parts, {name: ABSENT})]

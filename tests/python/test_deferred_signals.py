@@ -3,19 +3,18 @@
 import os
 import signal
 import threading
-import time
 import unittest
 import unittest.mock
 
 import package
-from varve import _signals
+from varve import _deferred_signals
 
 
 def fail(number, frame):
     raise ValueError("a handler's own")
 
 
-class Signals(unittest.TestCase):
+class DeferredSignals(unittest.TestCase):
     def setUp(self):
         for number, handler in ((signal.SIGUSR2, fail), (signal.SIGTERM, lambda number, frame: os._exit(7))):
             self.addCleanup(signal.signal, number, signal.signal(number, handler))
@@ -28,8 +27,8 @@ class Signals(unittest.TestCase):
         """It is raised by a handler while handlers are put back, or taken away."""
         for number in (signal.SIGINT, signal.SIGUSR2, signal.SIGTERM):
             for is_back in (False, True):
-                with unittest.mock.patch.object(_signals, "_python", Python(number, is_back)), self.assertRaisesRegex(ValueError, "own"):
-                    with _signals.Signals():
+                with unittest.mock.patch.object(_deferred_signals, "_python", Python(number, is_back)), self.assertRaisesRegex(ValueError, "own"):
+                    with _deferred_signals.DeferredSignals():
                         pass
                 self.assertEqual(self.handlers(), self.before)
         with self.assertRaises(KeyboardInterrupt):
@@ -40,7 +39,7 @@ class Signals(unittest.TestCase):
         seen = []
 
         def block():
-            with _signals.Signals():
+            with _deferred_signals.DeferredSignals():
                 seen.append(self.handlers())
         thread = threading.Thread(target=block)
         thread.start()
@@ -54,13 +53,12 @@ class Signals(unittest.TestCase):
         def fork():
             child = os.fork()
             if child == 0:
-                with _signals.Signals():
+                with _deferred_signals.DeferredSignals():
                     os.kill(os.getpid(), signal.SIGTERM)
-                time.sleep(10)
                 os._exit(0)
             ended.append(os.waitpid(child, 0)[1])
         thread = threading.Thread(target=fork)
-        with _signals.Signals():
+        with _deferred_signals.DeferredSignals():
             thread.start()
             thread.join()
         self.assertEqual([os.WEXITSTATUS(status) for status in ended], [7])
@@ -83,7 +81,7 @@ class Python:
         return _python.signal(number, handler)
 
 
-_python = _signals._python
+_python = _deferred_signals._python
 
 if __name__ == "__main__":
     unittest.main(verbosity=1)

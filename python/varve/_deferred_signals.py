@@ -1,4 +1,4 @@
-"""Signals of the program while the library calls functions of Python."""
+"""DeferredSignals of the program while the library calls functions of Python."""
 from __future__ import annotations
 
 import ctypes
@@ -24,7 +24,8 @@ def _may_set() -> bool:
 
 
 def _set(number: int, handler: typing.Any) -> None:
-    """Changes Python's table alone. The function that the kernel calls stays: the library counts requests there (signal_request.c)."""
+    """Changes Python's table, and puts back the function that the kernel calls: the library counts requests there (signal_request.c). A
+    signal that comes between these two steps is seen by Python alone."""
     action = _Action()
     known = _sigaction(number, None, action) == 0
     try:
@@ -34,31 +35,30 @@ def _set(number: int, handler: typing.Any) -> None:
             _sigaction(number, action, None)
 
 
-class Signals:
+class DeferredSignals:
     """Holds Python's signal handlers back until the block ends: a function that the library calls must return a value, not raise an
     exception of a handler. Python runs handlers on the main thread only: on others, and inside another such block, this one does nothing.
     """
     _held = False  # on the main thread
-    _last: Signals | None = None
+    _last: DeferredSignals | None = None
 
     def __init__(self) -> None:
         self._away: list[tuple[int, typing.Any]] = []  # handlers to put back
         self._came: list[tuple[int, typing.Any]] = []  # handlers to call
 
     def __enter__(self) -> None:
-        if Signals._held or not _may_set():
+        if DeferredSignals._held or not _may_set():
             return
-        Signals._last = self
+        DeferredSignals._last, DeferredSignals._held = self, True
         try:
             self._take_away()
-            Signals._held = bool(self._away)
         except BaseException:
             self.__exit__()
             raise
 
     def __exit__(self, *_: object) -> None:
-        if self._away:
-            Signals._held = False
+        if DeferredSignals._last is self:
+            DeferredSignals._held = False
         try:
             self._put_back()
         finally:
@@ -66,8 +66,8 @@ class Signals:
 
     @staticmethod
     def after_fork() -> None:
-        """In a child that another thread has forked, this thread never ends the block."""
-        last, Signals._last, Signals._held = Signals._last, None, False
+        """In a child forked by another thread, the main thread never ends the block: puts the handlers back."""
+        last, DeferredSignals._last, DeferredSignals._held = DeferredSignals._last, None, False
         if last:
             last._came.clear()  # these signals came to the parent
             last._put_back()
@@ -84,7 +84,7 @@ class Signals:
             self._came.append(came)
 
     def _put_back(self) -> None:
-        """All of them, even if one of them is called already and raises an exception."""
+        """Puts all handlers back, even if one of them already runs and raises an exception."""
         try:
             while self._away:
                 _set(*self._away[-1])
@@ -103,4 +103,4 @@ class Signals:
                 self._handle()
 
 
-os.register_at_fork(after_in_child=Signals.after_fork)
+os.register_at_fork(after_in_child=DeferredSignals.after_fork)
