@@ -103,7 +103,13 @@ int vv_verb_context_open_session(const struct vv_verb_context *job, const char *
 	struct varve_comm plug;
 	int rc = job->ranks ? job->ranks->plug(varve_timeout(NULL), &plug) : 0;
 
-	rc = rc ? rc : vv_session_open(job->ranks ? &plug : NULL, url, lineage, "tracker=digest", out);
+	return rc ? rc : vv_session_open(job->ranks ? &plug : NULL, url, lineage, "tracker=digest", out);
+}
+
+int vv_verb_context_open_session_once(const struct vv_verb_context *job, const char *url, const char *lineage, struct varve **out)
+{
+	int rc = vv_verb_context_open_session(job, url, lineage, out);
+
 	if (rc == 0)
 		vv_tiers_ignore_last(*out);
 	return rc;

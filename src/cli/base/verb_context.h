@@ -55,6 +55,9 @@ int vv_verb_context_open_other(struct vv_verb_context *job, const char *url, str
 /* Opens a session to write epochs: of all ranks, if there are several. The settings have been
  * handed on. */
 int vv_verb_context_open_session(const struct vv_verb_context *job, const char *url, const char *lineage, struct varve **out);
+/* The same for one epoch: tiers copy it if its number or the time is due, not because it is the
+ * session's last one. */
+int vv_verb_context_open_session_once(const struct vv_verb_context *job, const char *url, const char *lineage, struct varve **out);
 /* Closes the session after work that ended with rc. Returns the error of the work, or of closing,
  * or rc. */
 int vv_verb_context_close_session(struct varve *v, int rc);

@@ -145,7 +145,7 @@ static int run_dump(struct vv_verb_context *job)
 	umask(S_IRWXG | S_IRWXO);
 	rc = vv_command_ranks_agree(job->ranks, rc);
 	if (rc == 0)
-		rc = vv_verb_context_open_session(job, args->operand[STORE], spec.lineage, &v);
+		rc = vv_verb_context_open_session_once(job, args->operand[STORE], spec.lineage, &v);
 	if (rc == 0) {
 		rc = vv_verb_context_close_session(v, dump(job, v, &opt));
 		if (rc < 0)
@@ -263,7 +263,7 @@ static int restore_together(struct vv_verb_context *job, const struct vv_restore
 
 	umask(S_IRWXG | S_IRWXO);
 	if (rc == 0)
-		rc = vv_verb_context_open_session(job, job->args->operand[STORE], spec.lineage, &v);
+		rc = vv_verb_context_open_session_once(job, job->args->operand[STORE], spec.lineage, &v);
 	if (rc)
 		return rc;
 	rc = strcmp(spec.first_word, "latest") == 0 ? 0 : vv_spec_look_up(&spec, &v->ctx.lineage);

@@ -137,7 +137,7 @@ static int pack(struct vv_verb_context *job, struct varve *v, const struct vv_fi
 int vv_pack_command_run(struct vv_verb_context *job, const char *lineage, const struct vv_filelist *l, const struct vv_pack_options *opt, bool delete)
 {
 	struct varve *v = NULL;
-	int rc = vv_verb_context_open_session(job, job->args->operand[0], lineage, &v);
+	int rc = vv_verb_context_open_session_once(job, job->args->operand[0], lineage, &v);
 
 	return rc ? rc : vv_verb_context_close_session(v, pack(job, v, l, opt, delete));
 }

@@ -1,6 +1,6 @@
 #include "core/dedup/cdc.h"
 #include "base/err.h"
-#include "base/mix.h"
+#include "base/splitmix64.h"
 
 enum {
 	SKEW = 4,    /* times less likely, and more */
@@ -21,7 +21,7 @@ int vv_cdc_init(struct vv_cdc *c, size_t min, size_t avg, size_t max)
 	/* the cuts missed before it come after it */
 	c->turn = avg - avg / 8 < min ? min : avg - avg / 8;
 	for (size_t i = 0; i < 256; i++)
-		c->gear[i] = vv_mix_next(&state) >> 1 | 1;
+		c->gear[i] = vv_splitmix64_next(&state) >> 1 | 1;
 	return 0;
 }
 

@@ -2,7 +2,7 @@
 #ifndef VV_CORE_RANKS_REQUEST_ROUNDS_H
 #define VV_CORE_RANKS_REQUEST_ROUNDS_H
 
-#include "base/mix.h"
+#include "base/splitmix64.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -17,7 +17,7 @@ struct vv_request_rounds { /* the requests of one rank to another */
  * are spread evenly over the rounds of a rank. */
 static inline bool vv_request_rounds_is_due(const struct vv_request_rounds *p, uint64_t asked, uint64_t len, uint64_t round)
 {
-	uint64_t phase = vv_mix((uint64_t)p->from << 32 | p->to) % p->rounds;
+	uint64_t phase = vv_splitmix64((uint64_t)p->from << 32 | p->to) % p->rounds;
 
 	return asked * p->rounds + len * phase < p->bytes * (round + 1);
 }

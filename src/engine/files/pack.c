@@ -602,8 +602,6 @@ int vv_pack_run(struct varve *v, const struct vv_pack_file *file, size_t n, cons
 		return rc;
 	vv_tip_sweep(v); /* before any rank searches for content to refer to */
 	rc = vv_enter_check_call(v, VV_GROUP_PACK, detail_of(file, n, opt));
-	if (rc == 0)
-		rc = vv_background_report(v, vv_background_unreported(v));
 	if (rc == 0 && !opt->stream_input)
 		rc = check_names(file, n);
 	if (rc == 0 && v->n_regions)

@@ -204,7 +204,7 @@ static bool add_positions(struct vv_parent_files *p, struct bases *b, uint64_t e
 
 	while (ok && len) {
 		uint32_t from;
-		int64_t n = vv_layer_file_cut(f, pos, len, &c, &from);
+		int64_t n = vv_layer_file_locate(f, pos, len, &c, &from);
 		uint64_t some = (uint64_t)n;
 		bool first = !b->n_blocks;
 

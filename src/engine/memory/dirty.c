@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "base/mix.h"
+#include "base/splitmix64.h"
 #include "engine/memory/tiles.h"
 #include "engine/lost_memory.h"
 #include "engine/write/index_cache.h"
@@ -365,10 +365,10 @@ int vv_dirty_audit(struct varve *v)
 	int rc = 0;
 
 	for (unsigned n = 0; rc == 0 && t->geometry.n && n < v->tracking.audit; n++) {
-		size_t tile = (size_t)(vv_mix_next(&state) % t->geometry.n);
+		size_t tile = (size_t)(vv_splitmix64_next(&state) % t->geometry.n);
 		struct vv_region *r = vv_tiles_region(t, tile);
 		uint64_t clean = vv_tiles_groups(t, r, tile) & ~vv_tiles_dirty(t, r, tile);
-		unsigned skip = clean ? (unsigned)(vv_mix_next(&state) % (unsigned)__builtin_popcountll(clean)) : 0;
+		unsigned skip = clean ? (unsigned)(vv_splitmix64_next(&state) % (unsigned)__builtin_popcountll(clean)) : 0;
 
 		if (!clean)
 			continue;

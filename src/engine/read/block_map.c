@@ -51,7 +51,7 @@ static int cut_run(struct vv_block_map *s, struct vv_block_map_region *r, const 
 
 	for (uint64_t done = 0; rc == 0 && done < run->len;) {
 		uint32_t from;
-		int64_t n = vv_layer_file_cut(l->file, run->pos + done, run->len - done, c, &from);
+		int64_t n = vv_layer_file_locate(l->file, run->pos + done, run->len - done, c, &from);
 
 		if (n < 0)
 			return (int)n;

@@ -12,7 +12,7 @@ int vv_block_plan_add(struct vv_block_plan *p, uint64_t pos, uint64_t len, struc
 {
 	for (uint64_t done = 0; done < len;) {
 		struct vv_part part = first;
-		int64_t n = vv_layer_file_cut(p->file, pos + done, len - done, &p->cursor, &part.from);
+		int64_t n = vv_layer_file_locate(p->file, pos + done, len - done, &p->cursor, &part.from);
 
 		if (n < 0)
 			return (int)n;

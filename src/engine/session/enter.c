@@ -54,7 +54,7 @@ int vv_enter_check_call(struct varve *v, int call, uint64_t detail)
 	return rc;
 }
 
-int vv_enter_check_failures(struct varve *v, int call, uint64_t *failed)
+int vv_enter_check_call_and_failures(struct varve *v, int call, uint64_t *failed)
 {
 	uint64_t oldest;
 	int rc;
@@ -64,7 +64,7 @@ int vv_enter_check_failures(struct varve *v, int call, uint64_t *failed)
 	*failed = vv_background_unreported(v);
 	if (!v->ctx.group)
 		return 0;
-	oldest = *failed ? UINT64_MAX - *failed : 0; /* its maximum over the ranks is that of the lowest epoch */
+	oldest = *failed ? UINT64_MAX - *failed : 0; /* the lowest epoch has the maximum */
 	rc = vv_group_check_call_max(v->ctx.group, (enum vv_group_call)call, &oldest);
 	if (rc)
 		return rc;

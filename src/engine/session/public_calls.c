@@ -60,7 +60,7 @@ static int checkpoint(varve *v, const char *call, void *stream)
 
 	if (rc)
 		return rc;
-	rc = vv_enter_check_failures(v, VV_GROUP_CHECKPOINT, &failed);
+	rc = vv_enter_check_call_and_failures(v, VV_GROUP_CHECKPOINT, &failed);
 	if (rc == 0)
 		rc = vv_background_report(v, failed);
 	if (rc)

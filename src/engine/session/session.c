@@ -226,7 +226,7 @@ static int drain(struct varve *v)
 
 	vv_rehash_cancel(v);
 	vv_background_wait(v);
-	met = vv_enter_check_failures(v, VV_GROUP_CLOSE, &failed);
+	met = vv_enter_check_call_and_failures(v, VV_GROUP_CLOSE, &failed);
 	vv_tiers_finish(v, met == 0);
 	rc = vv_background_report(v, failed);
 	v->background->metrics.open = 0;

@@ -34,7 +34,8 @@ bool vv_tiers_needs(struct varve *v, uint64_t epoch);
 /* For closing: the last epoch is due, for tiers that want it. Waits for the copies that are due, at
  * most for the time of the option `timeout`. together: all ranks call it. */
 void vv_tiers_finish(struct varve *v, bool together);
-/* For commands, whose sessions have one epoch each: it is due by its number only. */
+/* For commands that write one epoch: the close of the session does not make it due. The settings
+ * `every` and `mtbf` still count. */
 void vv_tiers_ignore_last(struct varve *v);
 /* Ends the threads, except in a child of fork, where they do not exist. */
 void vv_tiers_free(struct varve *v);
