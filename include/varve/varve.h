@@ -207,8 +207,9 @@ VARVE_API int varve_free(varve_session *v, void *p);
 
 /* Takes the present content of all regions as a new epoch. When it returns 0, any thread may change
  * the regions. The epoch is stored in the background (with the option mode=sync, before the call
- * returns). The call first waits for an epoch in progress. If that epoch failed, the call returns
- * its error and takes no epoch. Older epochs are unchanged, and the next call tries again. */
+ * returns). The call first waits for an epoch in progress. If that epoch failed and no call has
+ * reported it, this call returns its error and takes no epoch. Older epochs are unchanged, and the
+ * next call tries again. */
 VARVE_API int varve_checkpoint(varve_session *v);
 /* The same for a program with regions in a GPU's memory. Waits for the work already submitted to
  * the stream (a cudaStream_t), and takes the content of the regions then. It waits for other
@@ -224,7 +225,7 @@ VARVE_API int varve_label(varve_session *v, const char *label);
 /* The number of the newest epoch of this session: the last one taken, or the one restarted from; 0
  * if there is none. */
 VARVE_API uint64_t varve_epoch(const varve_session *v);
-/* With the option `redundancy`: the newest epoch of this session that bears the loss of nodes,
+/* With the option `redundancy`: the newest epoch of this session that survives the loss of nodes,
  * because its parity is complete; 0 if there is none. It never waits. varve_wait makes the parity
  * of its epoch complete, or logs why it cannot. */
 VARVE_API uint64_t varve_protected_epoch(const varve_session *v);

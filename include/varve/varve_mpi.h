@@ -10,8 +10,9 @@ extern "C" {
 #endif
 
 /* The collective form of varve_open for all ranks of the communicator. Then varve_checkpoint,
- * varve_restart, varve_due, varve_wait and varve_close are collective, too: every rank makes them,
- * in the same order. All other calls are local.
+ * varve_checkpoint_on_stream, varve_restart, varve_due, varve_wait, varve_list_share and
+ * varve_close are collective, too: every rank makes them, in the same order. All other calls are
+ * local.
  *
  * MPI must be initialised. With MPI_THREAD_MULTIPLE, varve_checkpoint only captures the memory, and
  * everything else happens in the background. With a lower level, only the calling thread uses MPI.

@@ -2,12 +2,8 @@
  * with VARVE_CHECK_LOCKS (CMakeLists.txt). It detects that some thread holds the lock, not which
  * one.
  *
- * Functions whose lock is no mutex, or is not known to them, have no VV_HELD. They are listed in
- * tests/meta/test_locks.py, but for the last:
- * - vv_gc_run, vv_tiers_adopt, commit_whole of copy_from_nodes.c and sweep of dir.c: the lock of a
- *   lineage is a file, or an object of its store.
- * - look of preload/library.c: the lock of dl_iterate_phdr belongs to the dynamic linker.
- * - The table of track/protected_range.h: each caller has a lock of its own. */
+ * Functions whose lock is no mutex have no VV_HELD; tests/meta/test_locks.py lists them. The table
+ * of track/protected_range.h has none either: each of its callers has a lock of its own. */
 #ifndef VV_BASE_HELD_H
 #define VV_BASE_HELD_H
 

@@ -1,4 +1,4 @@
-/* XXH3-128 of 17 to 128 bytes: one thread hashes all of them. */
+/* XXH3-128 of a multiple of 32 bytes, at most 128: one thread hashes all of them. */
 #ifndef VV_GPU_XXH3_SHORT_CUH
 #define VV_GPU_XXH3_SHORT_CUH
 

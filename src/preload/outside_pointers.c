@@ -55,7 +55,7 @@ static size_t read_safely(uintptr_t at, void *out, size_t n)
 
 /* ---- memory that is not saved ---------------------------------------------------------------- */
 
-/* Returns 0 if a pointer is of CUDA's: device memory, host memory or managed memory. NULL: the
+/* Returns 0 if CUDA knows the memory at p: device, host or managed memory. NULL: the
  * program has not loaded CUDA. */
 static int (*cuda_pointer_attribute)(void *out, int attribute, uintptr_t p);
 

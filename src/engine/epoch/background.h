@@ -64,7 +64,8 @@ bool vv_background_in_callback(const struct varve *v);
 void vv_background_mark_reported(struct varve *v);
 /* The oldest epoch whose failure was not reported yet; 0: there is none. */
 uint64_t vv_background_unreported(struct varve *v);
-/* Returns the failure of an epoch that this rank or another one has not reported yet. 0: none. */
+/* Returns the error of the epoch `failed` and marks it as reported. VV_EPEER: only another rank
+ * knows it. 0: `failed` is 0. */
 int vv_background_report(struct varve *v, uint64_t failed);
 /* 1: durable, 0: being stored, < 0: failed. VV_BACKGROUND_UNKNOWN: not an epoch of this session. */
 enum { VV_BACKGROUND_UNKNOWN = 2 };

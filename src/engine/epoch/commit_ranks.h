@@ -46,7 +46,7 @@ struct vv_commit_ranks {
 	struct varve_stats st, stats_before; /* of this epoch, and of the last accepted one */
 	struct vv_err_state error; /* of this rank's part */
 	struct vv_comm_op op;
-	struct vv_commit_report own, *all; /* the last of all: as sent */
+	struct vv_commit_report own, *all; /* all: of each rank, and after them this rank's as it was sent */
 	struct vv_commit_decision *decision;
 	struct vv_redundancy redundancy;
 };

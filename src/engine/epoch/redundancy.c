@@ -274,8 +274,8 @@ void vv_redundancy_ask_again(struct varve *v)
 }
 
 /* May the next epoch refer to what is stored? The continued epoch and the newest one must be
- * protected with all that they refer to. So must all layers be that the index of known content may
- * name; a job that died in a checkpoint leaves others. */
+ * protected with all that they refer to. All layers that the index of known content may name must
+ * be protected, too. A job that died in a checkpoint leaves unprotected layers. */
 int vv_redundancy_ask(struct varve *v, uint64_t parent)
 {
 	struct vv_redundancy *r = v->ctx.group ? of(v) : NULL;

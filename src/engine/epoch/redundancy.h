@@ -43,8 +43,8 @@ void vv_redundancy_run(struct varve *v);
  * protected. So it begins a new era, if it must. */
 int vv_redundancy_prepare(struct varve *v, int rc);
 /* After gc, by all ranks: bytes of this store's layers under parity, and the part that is needed.
- * Where the rest has become more, the next epoch refers to nothing older, so that those layers can
- * go. */
+ * If the needed part of all ranks is less than half, the next epoch refers to no older layer. Then
+ * gc can remove those. */
 int vv_redundancy_limit(struct varve *v, int rc, uint64_t bytes, uint64_t needed);
 /* Another epoch is continued, or none: by all ranks, before the index is read. */
 int vv_redundancy_ask(struct varve *v, uint64_t parent);

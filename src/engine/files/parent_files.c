@@ -110,8 +110,8 @@ static bool append_block(struct bases *b, const struct vv_layer_file *f, const s
 	return ok;
 }
 
-/* A block that begins or ends a little beyond a block of its base does without the neighbour:
- * decoding that takes as long. */
+/* A block of the base that covers little of the new block is left out. Decoding it takes as long as
+ * decoding a full one. */
 static bool append_blocks(struct bases *b)
 {
 	size_t n = b->n_blocks;
@@ -266,8 +266,8 @@ static bool is_near(const struct bases *b, double *more)
 	return raw <= WIDE * b->len && b->raw <= (b->whole ? VV_DELTA_BASES_TIMES * b->len + VV_DELTA_BASES_MORE : LARGEST_MATCH);
 }
 
-/* Without the difference a restart would read about as many bytes as the base takes in its
- * blocks. */
+/* The longest difference that pays; 0: none. Without it, a restart reads about as many stored bytes
+ * as the base has. */
 static size_t most_that_pays(struct vv_parent_files *p, const struct parent_kind *k, const struct bases *b)
 {
 	double more, most = uneven * k->part;
@@ -406,8 +406,8 @@ static int by_folded(const void *a, const void *b)
 	return order ? order : strcmp((*x)->name, (*y)->name);
 }
 
-/* A file of the same name. Else a file whose name has other numbers, such as that of a step. It has
- * as many equal ones as possible, such as that of a rank. */
+/* A file of the same name. Else a file whose name has other numbers, such as that of a step. Of
+ * these it is the file with the most equal numbers, such as the rank's. */
 static size_t find_former(const struct vv_parent_files *p, const struct vv_run_table_region **sorted, const char *name)
 {
 	size_t at = vv_run_table_find(&p->table, name), first, best = p->table.n;
@@ -628,7 +628,7 @@ static void run_choosing(void *arg, size_t i)
 	x->kind->delta = &mine->how;
 }
 
-/* Kinds that are stored without a difference leave more for the others. */
+/* The budget of kinds that are stored without differences goes to the other kinds. */
 static void give_credit(struct vv_parent_files *p, const struct vv_file_set *c)
 {
 	for (size_t i = 0; i < c->n_kinds; i++)

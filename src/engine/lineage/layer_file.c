@@ -525,9 +525,9 @@ static int decode(struct vv_layer_file *f, size_t i, const void *stored, void *r
 	return rc ? vv_layer_file_name_in_error(f, rc) : 0;
 }
 
-/* Besides a base, memory has one of its blocks, the stored bytes of that block and the memory of
- * its codec. Then it has the memory of the difference. Blocks of bases are taken to be as long as
- * this one. */
+/* At most: the base, with one of its blocks, the stored bytes of that block and the memory of its
+ * codec. Later: the base and the memory of the difference. Blocks of bases are taken to be as long
+ * as this one. */
 size_t vv_layer_file_decode_takes(const struct vv_layer_file *f, size_t i)
 {
 	const struct vv_block *b = &f->blocks.v[i];

@@ -27,8 +27,8 @@ int vv_copies_lookup_read(struct vv_layer_file *f, struct vv_copies_section *out
 void vv_copies_lookup_fini(struct vv_copies_lookup *a);
 int vv_copies_lookup_add(struct vv_copies_lookup *a, const struct vv_other_copy *x);
 /* Called by all ranks, each with its own sorted list. Collects the entries of the layers of all
- * storage nodes for the layers of all lists. `warned` gets the first layer that could not be
- * reached. */
+ * storage nodes for the layers of all lists. `warned` keeps the first error of a layer that
+ * could not be reached. */
 int vv_copies_lookup_exchange(struct vv_group *g, int rc, const struct vv_lineage *lin, uint64_t *home, size_t n, struct vv_copies_lookup *out,
 			      struct vv_warned *warned);
 /* The k-th other copy (from 0) of the byte at `pos` of home's payload; NULL if there are at most

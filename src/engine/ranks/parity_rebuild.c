@@ -131,7 +131,7 @@ static bool is_free(const struct vv_parity_sets *s, const struct vv_parity_job *
 
 /* The place of the layer before that of the member, or VV_PARITY_NO_PLACE. A delta is read together
  * with its parents, so that another place is worse than one with objects of other members. A rank
- * that has moved since then has stored its whole state. Then the place counts only if it is free. */
+ * that has moved since then has stored its whole state: the place counts only if it is free. */
 static uint32_t place_of_parent(const struct vv_parity_sets *s, const struct vv_parity_job *j, size_t i)
 {
 	const struct vv_parity_layer *l = &j->head.layer[i];

@@ -24,9 +24,8 @@ struct vv_parity_sets {
 	struct vv_parity_io io;
 	struct vv_parity_holder *v; /* by epoch, layers before parity, then by rank and place */
 	size_t n, cap;
-	/* Where lost objects go: to the place of an older layer of the rank. Without one, to the
-	 * place for a rank of the epoch, by the storage node that it had. If the failure domain of
-	 * the latter has a part of the same set, they go to a domain that has none. */
+	/* The place for a rank of the epoch, by the storage node that it had. Lost objects go there
+	 * if no other rule applies: choose_place of parity_rebuild.c has them all. */
 	uint32_t (*target)(void *arg, uint64_t epoch, const struct vv_parity_layer *l);
 	/* After the sets of an epoch: places that lack its commit record get it. */
 	int (*spread)(void *arg, uint64_t epoch, bool rebuilt);

@@ -29,7 +29,7 @@ struct vv_warned { /* layers with a warning */
 	struct vv_err_state outage;
 };
 
-/* Keeps the error of the last call if it says that something cannot be reached. */
+/* Keeps the thread's error in w if rc is VV_EIO or VV_EDENIED and none is kept yet. */
 void vv_salvage_note_outage(struct vv_warned *w, int rc);
 void vv_salvage_fini(struct vv_salvage_needs *n);
 int vv_salvage_add(struct vv_salvage_needs *n, const struct vv_salvage_need *need);

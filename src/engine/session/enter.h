@@ -12,7 +12,8 @@ int vv_enter_idle(struct varve *v, const char *call);
  * vv_group_call). */
 int vv_enter_check_call(struct varve *v, int call, uint64_t detail);
 /* The same, without a detail. *failed: the oldest epoch whose failure some rank has not reported
- * yet, for vv_background_report; 0: none. So all ranks report it together, including those that have done so. */
+ * yet, for vv_background_report; 0: none. So all ranks report it together, including those that
+ * have done so. */
 int vv_enter_check_call_and_failures(struct varve *v, int call, uint64_t *failed);
 /* Until the end of the call, no signal handler of the program runs on this thread. A handler that
  * writes a protected page would wait for itself. */

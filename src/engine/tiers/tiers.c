@@ -1,7 +1,7 @@
 /* Each tier has a thread with the lowest priority. It sleeps until an epoch is due, and copies it.
- * With a nearest store that the ranks share, a newer due epoch takes the place of an older one. A
- * failed copy is tried again with the next epoch. Otherwise tiers_ranks.c decides which epoch is
- * due.
+ * With a nearest store that the ranks share, a newer due epoch takes the place of an older one. If
+ * ranks have stores of their own, tiers_ranks.c decides which epoch is due. A failed copy is tried
+ * again with the next epoch.
  *
  * The threads use handles of their own for both stores, since the session's may be reading. */
 #include "engine/tiers/tiers.h"

@@ -1,6 +1,6 @@
-/* Tiers of ranks that have stores of their own. Rank 0 plans which epochs are due. All ranks find
- * out which layers each storage node is to copy of them. When the layers of all nodes are in the
- * tier, rank 0 commits the epoch there. */
+/* Tiers of ranks that have stores of their own. Rank 0 plans which epochs are due. Together the
+ * ranks find out which layers of such an epoch each storage node copies. When the layers of all
+ * nodes are in the tier, rank 0 commits the epoch there. */
 #ifndef VV_ENGINE_TIERS_TIERS_RANKS_H
 #define VV_ENGINE_TIERS_TIERS_RANKS_H
 

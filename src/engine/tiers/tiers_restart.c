@@ -11,8 +11,8 @@
 #include "engine/upkeep/copy_lineage.h"
 #include <inttypes.h>
 
-/* No store can have a newer epoch than one that this session has written. Nor than the nearest
- * store, if all sessions of the lineage share it. */
+/* No store can have a newer epoch than one that this session has written. If all
+ * sessions of the lineage share the nearest store, no tier can have a newer one than that. */
 static int is_newest_here(struct varve *v)
 {
 	uint64_t epoch = 0;

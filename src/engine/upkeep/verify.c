@@ -418,8 +418,8 @@ static int check_caches(struct verifier *v)
 	return rc;
 }
 
-/* All of the lineage, or of the one epoch. Damage affects no epoch: their layers are checked,
- * too. */
+/* Checks all parity of the lineage, or of the one epoch. Damaged parity makes no epoch unreadable:
+ * the layers are checked by themselves. */
 static int check_parity(struct verifier *v, const struct vv_listing *live)
 {
 	int rc = 0;

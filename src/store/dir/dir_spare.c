@@ -1,8 +1,9 @@
 /* A spare file lies in the folder of its object under a name of unfinished objects. So the next
- * writer of the lineage removes those of a dead process. The name ends like the object's
+ * writer of the lineage removes the spare files of a dead process. The name ends like the object's
  * (".r3.layer"). So each of the processes that share a folder takes the files of its own rank,
- * whichever process has removed the object. It gets this name only when the removal is durable.
- * Else the object could come back after a power failure, with the bytes of another one.
+ * whichever process has removed the object. A file gets this name only when the removal of its
+ * object is durable. Else the object could come back after a power failure, with the bytes of
+ * another one.
  *
  * A file that is still open elsewhere is not kept, nor written again: a reader may have mapped it.
  * The reader takes a file with another name for a changed one. Only a reader on another host can
