@@ -58,6 +58,14 @@ class Series(command.Case):
 
     # ---- packing ----
 
+    def test_tiers(self):
+        """The last epoch of a series is copied, whatever its number; that of a command with one epoch by its number only."""
+        tier = self.folder / "tier"
+        self.pack_json("--each", "ckpt.1", "ckpt.2", "ckpt.3", "-o", f"tiers={tier} every=1000")
+        self.assertEqual([e["epoch"] for e in self.json("ls", tier, "run")["epochs"]], [3])
+        self.pack_json("ckpt.1", "-o", f"tiers={tier} every=1000")
+        self.assertEqual([e["epoch"] for e in self.json("ls", tier, "run")["epochs"]], [3])
+
     def test_as_one_by_one(self):
         """The same epochs, of the same content and size, as by a command for each."""
         found = self.pack_json("--each", "ckpt.1", "ckpt.2", "ckpt.3")
